@@ -22,7 +22,7 @@ from causal import main as train_causal
 from results import DATA, MODEL, ROOT, Made, every, tables
 
 from citerec import Recommender, load_contexts
-from citerec.corpus.json_lines import raw_lines
+from citerec.corpus.reading import raw_lines
 
 PAGE = ROOT / "results" / "systems-tables.md"
 LEARN = DATA / "acl" / "contexts-train.jsonl"

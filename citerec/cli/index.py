@@ -29,7 +29,8 @@ from citerec.settings import INDEXES, shipped
 from citerec.systems import Recipe, all_settings, default_system, system_needs
 
 _SHOWN = 10  # fields of study, and venues
-_OF_VECTORS = ("model", "vectors", "kind", "max_bad", "given")  # fields of DenseOptions that are no settings
+# Fields of DenseOptions that are no settings.
+_OF_VECTORS = ("model", "vectors", "kind", "max_bad", "given", "open_encoder")
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
     "People under uncertainty lean on a few heuristics, as <REF> showed, and so err in ways one can predict.",

@@ -18,7 +18,7 @@ from citerec.contexts.full_text import Document, FullText, find_texts
 from citerec.contexts.read import as_record
 from citerec.contexts.repeats import OUTCOMES, full_texts, run_over_texts
 from citerec.contexts.split import ENDS, Span, folded, follows_stop, splitter_identity, with_marker
-from citerec.corpus.json_lines import QUARANTINE, quarantine_of, reading_lines, writing_lines, writing_records
+from citerec.corpus.reading import QUARANTINE, quarantine_of, reading_lines, writing_lines, writing_records
 from citerec.errors import InputError
 from citerec.files.addresses import expanded
 from citerec.files.parallel import Parallelism

@@ -17,7 +17,7 @@ import orjson
 from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
 from citerec.contexts.sections import Section, with_number
 from citerec.contexts.split import Span, folded, sentences_of, splitter, trimmed, with_trailing
-from citerec.corpus.json_lines import (
+from citerec.corpus.reading import (
     BadRecord,
     RecordError,
     json_object,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from citerec.contexts.read import read_contexts
-from citerec.corpus.json_lines import raw_lines
+from citerec.corpus.reading import raw_lines
 from citerec.errors import InputError, ModelError
 from citerec.files.hashing import hash_sample
 from citerec.files.writing import Kind

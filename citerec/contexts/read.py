@@ -8,7 +8,7 @@ from typing import Any
 
 from citerec.contexts.callouts import Callout, Style
 from citerec.contexts.split import sentences_of, splitter
-from citerec.corpus.json_lines import (
+from citerec.corpus.reading import (
     BadRecord,
     RecordError,
     optional_id,

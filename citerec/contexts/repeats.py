@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from citerec.contexts.full_text import FullText, read_s2orc
-from citerec.corpus.json_lines import QUARANTINE, BadRecord, Write, quarantine_line, reading_lines, writing_lines
+from citerec.corpus.reading import QUARANTINE, BadRecord, Write, quarantine_line, reading_lines, writing_lines
 from citerec.files.parallel import Parallelism
 from citerec.files.progress import Rejected, fault_at
 from citerec.files.resume import Result, Step, run_stage

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from citerec.corpus.base import json_lines, paper_of
-from citerec.corpus.json_lines import RecordError, plain, read_external_id, read_id, read_list, read_plain, read_text
 from citerec.corpus.matching import doi_in, year_in
+from citerec.corpus.reading import RecordError, plain, read_external_id, read_id, read_list, read_plain, read_text
 from citerec.records import Deletion, Paper
 
 _ID = re.compile(r"\d{4}\.\d{4,5}|[a-z][a-z-]*(?:\.[A-Z]{2})?/\d{7}")

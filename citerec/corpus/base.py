@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_keys, own_key
-from citerec.corpus.json_lines import Line, RecordError, json_object, parsed, raw_lines, read_id, tried
+from citerec.corpus.reading import Line, RecordError, json_object, parsed, raw_lines, read_id, tried
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures, expanded
 from citerec.files.registry import Registry

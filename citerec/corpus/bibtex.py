@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from citerec.corpus import json_lines
+from citerec.corpus import reading
 from citerec.corpus.base import Format, paper_of
 from citerec.corpus.citation_keys import check_key, kind_of, own_entry, parts_of
-from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
 from citerec.corpus.matching import acl_in, arxiv_in, doi_in, entries, year_in
+from citerec.corpus.reading import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
 from citerec.files.text import one_line
 from citerec.records import Paper, Record
 
@@ -251,13 +251,13 @@ def _paper(file: _File, entry: _Block, untitled: bool) -> Paper:
 
 def _plain(text: str) -> str:
     """The text of a field as a reader sees it: no LaTeX, no tags, no HTML entities, no control characters."""
-    return json_lines.without_markup(json_lines.decoded(text))
+    return reading.without_markup(reading.decoded(text))
 
 
 def _identifier(text: str) -> str:
     """An identifier without the escapes that BibTeX needs. It is no LaTeX otherwise: `--` and `~` stay."""
     text = _ESCAPED.sub(lambda match: match[1] or _NAMED[match[2]], text)
-    return one_line(json_lines.unescaped(text))
+    return one_line(reading.unescaped(text))
 
 
 def _names(value: str) -> tuple[str, ...]:
@@ -304,7 +304,7 @@ def _name(author: str) -> str:
 
 def _escaped(text: str) -> str:
     """A text as LaTeX, which BibTeX reads back: a brace of its own could end the entry, so it is named."""
-    parts = _STRUCTURE_OF_TEXT.split(_LIGATURES.sub(_EMPTY, json_lines.escaped(text, backslashes=False)))
+    parts = _STRUCTURE_OF_TEXT.split(_LIGATURES.sub(_EMPTY, reading.escaped(text, backslashes=False)))
     latex = "".join(_NAMED_IN_TEXT.get(part) or _encoder()(part) for part in parts)
     return latex.replace(_EMPTY, "{}")
 

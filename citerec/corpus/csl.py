@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus import json_lines
+from citerec.corpus import reading
 from citerec.corpus.base import Format, paper_of
 from citerec.corpus.citation_keys import kind_of, parts_of
-from citerec.corpus.json_lines import Line, RecordError, escaped, parsed, plain
 from citerec.corpus.matching import arxiv_in, doi_in, doi_of_address, first_of, identified, year_in
+from citerec.corpus.reading import Line, RecordError, escaped, parsed, plain
 from citerec.errors import SourceError
 from citerec.records import Paper
 
@@ -30,7 +30,7 @@ def read_csl(path: Path) -> Iterator[Line]:
     Raises:
         SourceError: The file cannot be read, or is no JSON list.
     """
-    values, total = list(json_lines.list_values(path, _REMEDY)), path.stat().st_size
+    values, total = list(reading.list_values(path, _REMEDY)), path.stat().st_size
     for position, (number, raw) in enumerate(values, 1):
         yield Line(number, parsed(raw, parse_item), total * position // len(values))
 
@@ -39,9 +39,7 @@ def is_csl(path: Path) -> bool:
     """Whether a file is a JSON list with items of CSL."""
     try:
         # One after the other: what follows the first item of CSL may be broken.
-        items = (
-            parsed(raw, dict) for _, raw in itertools.islice(json_lines.list_values(path, _REMEDY), _SNIFFED_ITEMS)
-        )
+        items = (parsed(raw, dict) for _, raw in itertools.islice(reading.list_values(path, _REMEDY), _SNIFFED_ITEMS))
         records = (item for item in items if isinstance(item, dict))
         return any(type(item.get("type")) is str and not _OF_ITEMS.isdisjoint(item) for item in records)
     except SourceError:  # it may be of another format
@@ -50,12 +48,12 @@ def is_csl(path: Path) -> bool:
 
 def parse_item(item: Mapping[str, Any]) -> Paper:
     """The paper of an item; RecordError if it cannot be used."""
-    names = json_lines.read_list(item, "author", str | dict) or json_lines.read_list(item, "editor", str | dict)
+    names = reading.read_list(item, "author", str | dict) or reading.read_list(item, "editor", str | dict)
     addresses = [_text(item, name) for name in ("number", "URL", "archive_location", "container-title")]
     ids = {
         "DOI": doi_in(_text(item, "DOI")) or first_of(doi_of_address, addresses[1:]),
-        "PubMed": json_lines.read_external_id(item, "PMID"),
-        "ISBN": json_lines.read_external_id(item, "ISBN"),
+        "PubMed": reading.read_external_id(item, "PMID"),
+        "ISBN": reading.read_external_id(item, "ISBN"),
         "ArXiv": first_of(arxiv_in, addresses),
     }
     issued = item.get("issued")
@@ -68,7 +66,7 @@ def parse_item(item: Mapping[str, Any]) -> Paper:
         venue=next((venue for name in _VENUES if (venue := plain(_text(item, name)))), None),
         authors=tuple(filter(None, map(_name, names))),
     )
-    return identified(paper, json_lines.read_external_id(item, "id") or "")
+    return identified(paper, reading.read_external_id(item, "id") or "")
 
 
 def _text(item: Mapping[str, Any], name: str) -> str:

@@ -21,8 +21,8 @@ from typing import Any
 import orjson
 
 from citerec.corpus.base import FORMATS, Shard, find_shards
-from citerec.corpus.json_lines import BadRecord, Write, writing_lines
 from citerec.corpus.matching import ARXIV_DOI, conflicting, is_preprint, keys_of, same_work, title_name
+from citerec.corpus.reading import BadRecord, Write, writing_lines
 from citerec.corpus.store import Change, PaperStore, ShardCounts, SqliteStore, changes_of
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import identity

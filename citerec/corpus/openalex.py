@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from citerec.corpus import json_lines as values
+from citerec.corpus import reading as values
 from citerec.corpus.base import Format, json_lines, paper_of, read_lines
-from citerec.corpus.json_lines import RecordError, check_size, plain
 from citerec.corpus.matching import ARXIV_DOI, arxiv_in, doi_in, first_of
+from citerec.corpus.reading import RecordError, check_size, plain
 from citerec.files.text import one_line
 from citerec.records import Citation, Deletion, Paper, Record
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from citerec.corpus.base import Format, paper_of
 from citerec.corpus.citation_keys import given_first, kind_of, parts_of
-from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, escaped, plain, raw_lines, tried
 from citerec.corpus.matching import arxiv_in, doi_in, doi_of_address, entries, first_of, identified, year_in
+from citerec.corpus.reading import Line, LongLine, RecordError, bad_record, escaped, plain, raw_lines, tried
 from citerec.files.text import one_line
 from citerec.records import Paper
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from citerec.corpus import json_lines as values
+from citerec.corpus import reading as values
 from citerec.corpus.base import DATASETS, json_lines, paper_of
 from citerec.files.text import one_line, printable
 from citerec.records import Citation, Deletion, Paper, PaperText, Record

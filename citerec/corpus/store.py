@@ -103,7 +103,7 @@ class ShardCounts:
 
 
 class PaperStore(ABC):
-    """The interface of every store. Ids sort by their UTF-8 bytes; they have no white space (`corpus/json_lines.py`).
+    """The interface of every store. Ids sort by their UTF-8 bytes; they have no white space (`corpus/reading.py`).
 
     Attributes:
         name: Its name in messages.

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus import json_lines as values
+from citerec.corpus import reading as values
 from citerec.corpus.base import Format, json_lines, paper_of
-from citerec.corpus.json_lines import Line, LongLine, NumberedLine, RecordError, plain, raw_lines, tried
+from citerec.corpus.reading import Line, LongLine, NumberedLine, RecordError, plain, raw_lines, tried
 from citerec.corpus.s2ag import known_intents
 from citerec.errors import SourceError
 from citerec.files.text import printable

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord, parsed, raw_lines
+from citerec.corpus.reading import BadRecord, parsed, raw_lines
 from citerec.diagnostics import sets
 from citerec.diagnostics.sets import CELL, CELLS, read_cells, states_of, write_cells
 from citerec.errors import InputError

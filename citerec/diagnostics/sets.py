@@ -13,7 +13,7 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from citerec.contexts.read import read_contexts
-from citerec.corpus.json_lines import raw_lines
+from citerec.corpus.reading import raw_lines
 from citerec.diagnostics.families import FAMILIES, FEW, Bounds, Frozen, Labelled, strata, title_of
 from citerec.errors import InputError, first_fault
 from citerec.files import writing

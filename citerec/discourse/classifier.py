@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.json_lines import BadRecord, RecordError, optional_id, parsed, raw_lines, read_list, read_text
+from citerec.corpus.reading import BadRecord, RecordError, optional_id, parsed, raw_lines, read_list, read_text
 from citerec.errors import InputError, ModelError, SourceError
 from citerec.files.text import printable
 from citerec.files.writing import Kind

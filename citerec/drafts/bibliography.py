@@ -9,8 +9,8 @@ from typing import NamedTuple
 from citerec.corpus.base import papers_in
 from citerec.corpus.bibtex import bibtex_entry, parse_bibtex
 from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_key, own_key
-from citerec.corpus.json_lines import BadRecord, raw_lines
 from citerec.corpus.matching import alike, normalised
+from citerec.corpus.reading import BadRecord, raw_lines
 from citerec.drafts.files import Files
 from citerec.drafts.read import is_latex, is_markdown
 from citerec.errors import CiterecError, InputError

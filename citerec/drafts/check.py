@@ -21,7 +21,6 @@ from urllib.parse import quote
 from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
 from citerec.contexts.sections import is_abstract
 from citerec.contexts.split import sentences_of, splitter
-from citerec.corpus.json_lines import decoded
 from citerec.corpus.matching import (
     LEAST_ALIKE,
     MOST_YEARS,
@@ -37,6 +36,7 @@ from citerec.corpus.matching import (
     same_work,
     similarity,
 )
+from citerec.corpus.reading import decoded
 from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
 from citerec.drafts.base import Cited, Draft, Paragraph, Place, Source
 from citerec.drafts.bibliography import NO_ENTRIES, Entries, Entry, Unread

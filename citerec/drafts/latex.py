@@ -14,7 +14,7 @@ from pylatexenc import latexwalker as walked
 from pylatexenc.latex2text import LatexNodes2Text
 from pylatexenc.macrospec import EnvironmentSpec, MacroSpec, ParsedMacroArgs
 
-from citerec.corpus.json_lines import FAULTS
+from citerec.corpus.reading import FAULTS
 from citerec.drafts.base import Draft, Form, Source, Writer, asks_for_citation, is_missing, wanted
 from citerec.drafts.files import Files
 from citerec.errors import InputError

@@ -15,7 +15,7 @@ import pandas as pd
 from citerec.contexts.provenance import digests_of
 from citerec.contexts.read import as_record, checked_contexts, parse_context, read_contexts
 from citerec.contexts.topic import LeakRules, Topic, topics_of
-from citerec.corpus.json_lines import tried
+from citerec.corpus.reading import tried
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import (
     DEFAULT_MODEL,

@@ -30,7 +30,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines, read_id
+from citerec.corpus.reading import BadRecord, RecordError, parsed, raw_lines, read_id
 from citerec.errors import BuildError, IndexUnusableError, InputError, ModelError, SourceError
 from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism, available_processors, in_parts, outcomes_of

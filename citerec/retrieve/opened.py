@@ -11,8 +11,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from citerec.contexts.topic import Topic
-from citerec.corpus.json_lines import LAST_YEAR
 from citerec.corpus.matching import LEAST_ALIKE, alike, similarity
+from citerec.corpus.reading import LAST_YEAR
 from citerec.corpus.store import PaperStore
 from citerec.errors import FilterError, JavaError, QueryError, SearchError, ServiceError
 from citerec.index.base import ENGINES, Engine

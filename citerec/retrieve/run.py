@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from citerec.contexts.topic import LeakRules
-from citerec.corpus.json_lines import raw_lines
+from citerec.corpus.reading import raw_lines
 from citerec.errors import InputError, SourceError
 from citerec.files.writing import write_failures, writing_file
 from citerec.records import Context

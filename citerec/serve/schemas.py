@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
-from citerec.corpus.json_lines import LAST_YEAR
+from citerec.corpus.reading import LAST_YEAR
 from citerec.drafts.bibliography import Bibliography
 from citerec.drafts.filling import listed
 from citerec.records import MARKER, Answer, Confidence, Filters, json_id, to_json

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from citerec.corpus.bibtex import anthology_entries, parse_entry
-from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.reading import BadRecord
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, size_of
 
 _FILE = "anthology+abstracts.bib.gz"

@@ -21,8 +21,8 @@ import orjson
 from pydantic import TypeAdapter
 
 from citerec.corpus.base import papers_in
-from citerec.corpus.json_lines import BadRecord, parsed, raw_lines
 from citerec.corpus.matching import alike, asked, is_title, look_up_names, names_of, passes
+from citerec.corpus.reading import BadRecord, parsed, raw_lines
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest, identity
 from citerec.files.http import Link, Web, WebError

@@ -24,7 +24,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 
 from citerec.corpus.base import CORPUS, REMOVED, UPDATES
-from citerec.corpus.json_lines import bounded_lines, quarantine_line, raw_lines, writing_lines
+from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, writing_lines
 from citerec.errors import InputError, first_fault
 from citerec.files.http import ChangedError, Pace, Web, WebError
 from citerec.files.parallel import available_processors, outcomes_of

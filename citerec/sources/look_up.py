@@ -17,7 +17,7 @@ import orjson
 from requests import Session
 
 from citerec.corpus import csl, openalex, s2ag
-from citerec.corpus.json_lines import read_text
+from citerec.corpus.reading import read_text
 from citerec.errors import ServiceError, SettingsError
 from citerec.files.http import Pace, Web, WebError
 from citerec.files.registry import Registry

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from citerec.corpus.json_lines import BadRecord, tried
 from citerec.corpus.openalex import HEADER_OF_DELETED, parse_deleted, parse_work
+from citerec.corpus.reading import BadRecord, tried
 from citerec.files.http import WebError
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records, size_of
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord, optional_id, parsed, read_id
+from citerec.corpus.reading import BadRecord, optional_id, parsed, read_id
 from citerec.corpus.s2ag import parse_deletion, parse_paper
 from citerec.errors import InputError
 from citerec.files.http import WebError

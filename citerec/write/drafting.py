@@ -14,7 +14,7 @@ import orjson
 from citerec.contexts.full_text import Document, FullText, find_texts, read_s2orc
 from citerec.contexts.sections import hierarchy, is_abstract, is_introduction, is_related_work, outermost
 from citerec.corpus.base import entries_of
-from citerec.corpus.json_lines import BadRecord, raw_lines, whole_lines
+from citerec.corpus.reading import BadRecord, raw_lines, whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.drafts.filling import Filling, as_source
 from citerec.errors import InputError, SourceError, WriterError

@@ -11,8 +11,8 @@ import orjson
 from pydantic import TypeAdapter
 
 from citerec.contexts.sections import is_abstract
-from citerec.corpus import json_lines
-from citerec.corpus.json_lines import RecordError, optional_id, read_list, read_object, read_strings, read_text
+from citerec.corpus import reading
+from citerec.corpus.reading import RecordError, optional_id, read_list, read_object, read_strings, read_text
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import FULL_TEXT_BYTES, Progress, no_progress
 from citerec.files.registry import Registry
@@ -167,14 +167,14 @@ def _read(
     path: Path, parse: Callable[..., Item], name_of: Callable[[Item], tuple[str, ...]], remedy: str
 ) -> Iterator[Item]:
     """The items of a file, each with a name of its own."""
-    with json_lines.read_failures(path), path.open("rb") as file:
+    with reading.read_failures(path), path.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"  # whatever its name
     records = enumerate(_parquet_rows(path), 1) if is_parquet else written_records(path)
     kind = "row" if is_parquet else "record" if _is_list(path) else "line"
     seen: set[tuple[str, ...]] = set()
     for number, raw in records:
-        item = json_lines.parsed(raw, partial(parse, default_id=f"{kind}-{number}"))
-        if isinstance(item, json_lines.BadRecord):
+        item = reading.parsed(raw, partial(parse, default_id=f"{kind}-{number}"))
+        if isinstance(item, reading.BadRecord):
             raise InputError(f"{path}, {kind} {number}: {item.reason}", remedy)
         if (name := name_of(item)) in seen:
             raise InputError(f"{path}, {kind} {number}: {' '.join(filter(None, name))} appears twice", remedy)
@@ -186,7 +186,7 @@ def _read(
 
 def _is_list(path: Path) -> bool:
     """Whether a file is one JSON list, as in CiteBench, rather than JSON Lines."""
-    first = next(json_lines.raw_lines(path, longest=FULL_TEXT_BYTES), None)
+    first = next(reading.raw_lines(path, longest=FULL_TEXT_BYTES), None)
     return first is not None and first[1].lstrip().startswith(b"[")
 
 
@@ -197,8 +197,8 @@ def written_records(path: Path) -> Iterator[tuple[int, Any]]:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
     """
     if _is_list(path):
-        return ((number, raw) for number, (_, raw) in enumerate(json_lines.list_values(path, JSON_REMEDY), 1))
-    return ((number, raw) for number, raw, _ in json_lines.raw_lines(path, longest=FULL_TEXT_BYTES))
+        return ((number, raw) for number, (_, raw) in enumerate(reading.list_values(path, JSON_REMEDY), 1))
+    return ((number, raw) for number, raw, _ in reading.raw_lines(path, longest=FULL_TEXT_BYTES))
 
 
 def _parquet_rows(path: Path) -> Iterator[bytes]:
@@ -207,7 +207,7 @@ def _parquet_rows(path: Path) -> Iterator[bytes]:
     import pyarrow.parquet as pq
 
     try:
-        with json_lines.read_failures(path), pq.ParquetFile(path) as file:
+        with reading.read_failures(path), pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_ROWS):
                 yield from map(orjson.dumps, batch.to_pylist())
     except pa.ArrowException as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.json_lines import RecordError
+from citerec.corpus.reading import RecordError
 from citerec.corpus.store import SqliteStore, changes_of
 from citerec.corpus.tabular import parse_citances
 from citerec.errors import SourceError

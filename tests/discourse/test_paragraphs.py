@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.corpus.json_lines import RecordError
+from citerec.corpus.reading import RecordError
 from citerec.discourse.classifier import SCHEMES, Paragraph, parse_paragraph, read_paragraphs, scheme_of
 from citerec.errors import InputError, SourceError
 from tests.conftest import write_lines

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.corpus.json_lines import RecordError
+from citerec.corpus.reading import RecordError
 from citerec.records import Paper
 from citerec.sources.look_up import SemanticScholar, readable
 from tests.live.services import demo_papers, graph_paper

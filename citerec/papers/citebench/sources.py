@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from citerec.contexts.callouts import find_callouts
-from citerec.corpus.json_lines import (
+from citerec.corpus.reading import (
     BadRecord,
     RecordError,
     optional_id,

@@ -16,7 +16,7 @@ import orjson
 from citerec.contexts.full_text import FullText, find_texts
 from citerec.contexts.repeats import OUTCOMES, OfTexts, full_texts, run_over_texts
 from citerec.contexts.split import splitter_identity
-from citerec.corpus.json_lines import QUARANTINE, reading_lines, writing_lines
+from citerec.corpus.reading import QUARANTINE, reading_lines, writing_lines
 from citerec.errors import BuildError, InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress

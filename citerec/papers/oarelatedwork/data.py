@@ -18,7 +18,7 @@ import orjson
 
 from citerec.contexts import sections
 from citerec.contexts.full_text import Document, FullText
-from citerec.corpus.json_lines import RecordError, optional_id, read_list, read_strings, read_text
+from citerec.corpus.reading import RecordError, optional_id, read_list, read_strings, read_text
 from citerec.corpus.store import PaperStore
 from citerec.files.text import one_line, replaced
 from citerec.papers.common.pair_sets import OTHER, Plan, Reading

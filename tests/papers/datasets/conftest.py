@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from citerec.contexts.full_text import FullText, read_s2orc
-from citerec.corpus.json_lines import raw_lines
+from citerec.corpus.reading import raw_lines
 from citerec.index.build import build_index
 from tests.conftest import write_lines
 from tests.papers.datasets.s2orc_records import s2orc_record

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.reading import BadRecord
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.papers.citebench.sources import read_source, unify
 from citerec.write.task_files import read_tasks, written_records
@@ -260,7 +260,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.lists(st.dictionaries(st.text(max_size=3), JSON_VALUES, max_size=4), min_size=1), st.integers(1, 9))
 def test_a_list_is_read_piece_by_piece(tmp_path_factory: pytest.TempPathFactory, values: list[Any], piece: int) -> None:
-    from citerec.corpus import json_lines as module
+    from citerec.corpus import reading as module
 
     path = tmp_path_factory.getbasetemp() / "list.json"
     path.write_text(json.dumps(values, indent=piece % 3 or None, ensure_ascii=False))

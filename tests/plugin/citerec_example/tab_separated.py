@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from citerec.corpus.base import Format
-from citerec.corpus.json_lines import Line, RecordError, raw_lines, tried
+from citerec.corpus.reading import Line, RecordError, raw_lines, tried
 from citerec.records import Paper
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from citerec.contexts.full_text import FullText, find_texts, parse_full_text, read_s2orc
-from citerec.corpus.json_lines import BadRecord, RecordError
+from citerec.corpus.reading import BadRecord, RecordError
 from citerec.errors import SourceError
 from tests.conftest import write_lines
 

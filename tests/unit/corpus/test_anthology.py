@@ -5,7 +5,7 @@ from pathlib import Path
 
 from citerec.corpus.base import FORMATS, recognise
 from citerec.corpus.bibtex import read_bibtex
-from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.reading import BadRecord
 from citerec.records import Paper
 from tests.source_records import ENTRY, HEADER, VOLUME
 

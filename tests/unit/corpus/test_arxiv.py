@@ -8,7 +8,7 @@ import pytest
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.corpus.base import FORMATS, recognise
-from citerec.corpus.json_lines import RecordError
+from citerec.corpus.reading import RecordError
 from citerec.records import Deletion, Paper
 from tests.source_records import preprint
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, strategies as st
 
 from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import parse_bibtex, read_bibtex
-from citerec.corpus.json_lines import BadRecord, unescaped
+from citerec.corpus.reading import BadRecord, unescaped
 from citerec.records import Paper
 
 LIBRARY = r"""@string{jml = "Journal of {ML}"}

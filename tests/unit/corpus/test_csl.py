@@ -6,7 +6,7 @@ import pytest
 
 from citerec.corpus.base import entries_of
 from citerec.corpus.csl import is_csl, read_csl
-from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.reading import BadRecord
 from citerec.errors import SourceError
 from citerec.records import Paper
 

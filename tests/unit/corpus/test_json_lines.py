@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from citerec.corpus.base import FORMATS
-from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.reading import BadRecord
 from citerec.errors import SourceError
 from citerec.records import PaperText
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.corpus.json_lines import decoded
+from citerec.corpus.reading import decoded
 
 PIECES = {
     "word": "word", "é,": "é,", r"na\"ive": "naïve", r"Schr{\"o}dinger": "Schrödinger",

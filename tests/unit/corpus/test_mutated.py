@@ -14,7 +14,7 @@ from citerec.contexts.full_text import FullText, read_s2orc
 from citerec.contexts.provenance import split_contexts
 from citerec.contexts.read import contexts_of_text, read_contexts
 from citerec.corpus.base import FORMATS
-from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.reading import BadRecord
 from citerec.discourse.classifier import read_paragraphs
 from citerec.errors import CiterecError
 from citerec.files.http import Web

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from citerec.corpus.base import FORMATS, recognise
-from citerec.corpus.json_lines import BadRecord, RecordError
 from citerec.corpus.openalex import parse_deleted, parse_work
+from citerec.corpus.reading import BadRecord, RecordError
 from citerec.records import Citation, Deletion, Paper
 from tests.source_records import work
 

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from citerec.corpus.json_lines import escaped, plain
+from citerec.corpus.reading import escaped, plain
 from citerec.corpus.s2ag import parse_paper
 from citerec.corpus.tabular import parse_paper as parse_row
 from citerec.files.text import one_line

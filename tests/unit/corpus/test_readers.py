@@ -11,7 +11,7 @@ import pytest
 from citerec.contexts.full_text import read_s2orc
 from citerec.contexts.read import read_contexts
 from citerec.corpus.base import FORMATS
-from citerec.corpus.json_lines import BadRecord, Line, parsed
+from citerec.corpus.reading import BadRecord, Line, parsed
 from citerec.discourse.classifier import read_paragraphs
 from citerec.errors import InputError
 from citerec.write.task_files import read_prediction_file, read_tasks, written_records

@@ -10,7 +10,7 @@ from hypothesis import example, given, strategies as st
 from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import read_bibtex
 from citerec.corpus.csl import read_csl
-from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.reading import BadRecord
 from citerec.corpus.ris import read_ris
 from citerec.records import Paper
 

@@ -1,7 +1,7 @@
 import pytest
 
 from citerec.corpus.base import FORMATS
-from citerec.corpus.json_lines import RecordError
+from citerec.corpus.reading import RecordError
 from citerec.corpus.s2ag import parse_citation, parse_paper, text_of
 from citerec.records import Paper, PaperText
 

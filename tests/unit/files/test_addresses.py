@@ -10,7 +10,7 @@ import pytest
 
 from citerec.contexts.extract import Rules, extract_shards
 from citerec.corpus.base import find_shards
-from citerec.corpus.json_lines import raw_lines
+from citerec.corpus.reading import raw_lines
 from citerec.errors import InputError, ServiceError, SourceError
 from citerec.files.addresses import client_failures, expanded, is_address, path_of
 from citerec.files.resume import Step, run_stage

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from citerec.corpus.json_lines import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
+from citerec.corpus.reading import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
 from citerec.errors import BuildError, SourceError
 from citerec.files.resume import Journal, Result, Step, run_stage
 

@@ -1,4 +1,4 @@
-"""JSON Lines and lists of JSON, plain or gzip: each record is checked on its own. Texts of records as plain text."""
+"""How records are read and written: lines of JSON, each checked on its own, the values in them, and plain texts."""
 
 import contextlib
 import functools
@@ -416,7 +416,7 @@ def read_text(record: Mapping[str, Any], key: str) -> str | None:
 
 
 def read_plain(record: Mapping[str, Any], key: str) -> str | None:
-    """A title, venue or name as `read_text` reads it, without entities, tags and LaTeX: `citerec.corpus.json_lines`."""
+    """A title, venue or name as `read_text` reads it, without entities, tags and LaTeX: `citerec.corpus.reading`."""
     text = read_text(record, key)
     return plain(text) or None if text else None
 
