@@ -1,10 +1,10 @@
-"""HTTP with the manners that public sources ask for: a steady pace, retries, Retry-After, kept answers, Range."""
+"""HTTP with the manners that public sources ask for: a steady pace, retries, Retry-After, kept answers."""
 
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -22,15 +22,10 @@ from citerec.version import __version__
 AGENT = f"citerec/{__version__}"
 TRIES = 6
 _BUSY = (429, 500, 502, 503, 504)
-_EXPIRED = (401, 403)  # of a link that was signed for a while
 _SHORT_WAIT, _LONG_WAIT = 30, 600  # seconds that a server may ask us to wait
-_CHUNK = 1 << 18
-_AS_IT_IS = {"Accept-Encoding": "identity"}
 
 Value = TypeVar("Value")
 Named = Mapping[str, Any] | None
-Link = Callable[[bool], str]
-"""The address of a file; called with True if the last one has expired, so that it must be asked for anew."""
 
 
 class WebError(CiterecError):
@@ -47,10 +42,6 @@ class WebError(CiterecError):
     ) -> None:
         super().__init__(message, remedy)
         self.status, self.content, self.tried = status, content, tried
-
-
-class ChangedError(WebError):
-    """A file changed on the server while it was read: what was read of it is worth nothing."""
 
 
 class Pace:
@@ -88,9 +79,6 @@ class Web:
         hurries: Whether a user waits for the answers: a server that cannot be reached is not asked again, nor one that
             wants us to wait for long, nor is a key sent to another address.
         new_session: Opens what requests are sent by, such as what keeps their answers.
-
-    Attributes:
-        size: The size in bytes of the file that is being fetched; None if the server does not say it.
     """
 
     pace: Pace | None = None
@@ -100,7 +88,6 @@ class Web:
     seconds: tuple[float, float] = (10, 60)
     hurries: bool = False
     new_session: Callable[[], Session] = Session
-    size: int | None = field(default=None, init=False)
 
     def json(self, url: str, headers: Named = None) -> Any:
         """The JSON value that a server answers; an answer that breaks off or is none is asked for again.
@@ -112,7 +99,7 @@ class Web:
             try:
                 return orjson.loads(self.answer(url, headers=headers).content)
             except orjson.JSONDecodeError:
-                raise WebError(f"{_host(url)} answered something else than JSON", "Try again later.") from None
+                raise WebError(f"{host_of(url)} answered something else than JSON", "Try again later.") from None
 
         return self.again(ask)
 
@@ -135,73 +122,21 @@ class Web:
         """
         options: dict[str, Any] = {"timeout": self.seconds, "allow_redirects": not self.hurries}
         try:
-            response = self._session.request(method, url, params=parameters, headers=headers, **options)
+            response = self.session.request(method, url, params=parameters, headers=headers, **options)
         except requests.RequestException as error:
-            raise _unreachable(url, error) from error
+            raise unreachable(url, error) from error
         if response.status_code != 200:
-            raise _refused(url, response.status_code, response.content)
+            raise refused(url, response.status_code, response.content)
         return response
-
-    def headers(self, url: str) -> Mapping[str, str]:
-        """The headers of a file, without the file, with its size as `chunks` gives it; errors as for `answer`."""
-        return self.answer(url, headers=_AS_IT_IS, method="HEAD").headers
-
-    def chunks(self, link: Link, headers: Named = None) -> Iterator[bytes]:
-        """The bytes of a file, as they come; `size` has its size from then on.
-
-        Where the connection breaks it goes on at the next byte. It gives up after some failures without a byte between
-        them. At the end it asks for what comes after the last byte: a proxy may have cut an answer and its length, and
-        a gzip file of several members may have been cut between two of them.
-
-        Raises:
-            ChangedError: The file has changed meanwhile: begin again.
-            WebError: The file cannot be fetched.
-        """
-        done, tag, failed, came, self.size = 0, None, 0, False, None
-        url = link(False)
-        while True:
-            asked = {**_AS_IT_IS, **(headers or {})}
-            if done:
-                asked |= {"Range": f"bytes={done}-"} | ({"If-Range": tag} if tag and not tag.startswith("W/") else {})
-            before = done
-            try:
-                with self._session.get(url, headers=asked, timeout=self.seconds, stream=True) as response:
-                    if response.status_code in _EXPIRED and failed < TRIES:
-                        url = link(True)
-                        failed += 1
-                        continue
-                    # At the end; or the server knows no ranges, so that nothing more can be learnt.
-                    if (done and response.status_code == 416) or (came and response.status_code == 200):
-                        return
-                    if not response.ok:
-                        raise _refused(url, response.status_code)
-                    tag = _same_file(response, url, done, tag, came=came)
-                    skipped = done if response.status_code == 200 else 0  # the server knows no ranges
-                    if (length := response.headers.get("Content-Length", "")).isdigit():
-                        self.size = int(length) + done - skipped
-                    # Not `iter_content`: it would unzip what a server calls an encoding, and Range counts zipped bytes.
-                    for chunk in response.raw.stream(_CHUNK, decode_content=False):
-                        fresh = chunk[skipped:]
-                        skipped -= len(chunk) - len(fresh)
-                        done += len(fresh)
-                        yield fresh
-                    whole = response.headers.get("Content-Range", "").rpartition("/")[2]
-                    if (whole.isdigit() and done >= int(whole)) or (came and done == before):
-                        return
-                    came = True
-            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                failed = 1 if done > before else failed + 1
-                if failed >= TRIES:
-                    raise _unreachable(url, error) from error
-                time.sleep(self.patience * 2 ** (failed - 1))
 
     def close(self) -> None:
         """Closes its connections."""
-        if session := self.__dict__.pop("_session", None):
+        if session := self.__dict__.pop("session", None):
             session.close()
 
     @functools.cached_property
-    def _session(self) -> Session:
+    def session(self) -> Session:
+        """What sends requests: it waits, retries, and says who asks."""
         pace = self.pace
 
         class Paced(HTTPAdapter):
@@ -228,7 +163,7 @@ class Web:
         return session
 
 
-def _refused(url: str, status: int, content: bytes = b"") -> WebError:
+def refused(url: str, status: int, content: bytes = b"") -> WebError:
     """The error for an answer that is none; `status` is its number."""
     known = {
         401: "The key is missing or wrong.",
@@ -237,27 +172,16 @@ def _refused(url: str, status: int, content: bytes = b"") -> WebError:
         429: "It is asked too often: wait some minutes, or use a key of your own.",
     }
     remedy = known.get(status, "Try again later: it goes on where it stopped.")
-    return WebError(f"{_host(url)} answered {status}", remedy, status=status, content=content)
+    return WebError(f"{host_of(url)} answered {status}", remedy, status=status, content=content)
 
 
-def _unreachable(url: str, error: Exception) -> WebError:
+def unreachable(url: str, error: Exception) -> WebError:
     """The error for an answer that never came, or broke off."""
-    fault = f"{_host(url)} cannot be reached ({type(error).__name__})"
+    fault = f"{host_of(url)} cannot be reached ({type(error).__name__})"
     remedy = "Is there a network? Run the same command again: it goes on where it stopped."
     return WebError(fault, remedy, tried=isinstance(next(iter(error.args), None), urllib3.exceptions.MaxRetryError))
 
 
-def _same_file(response: Response, url: str, done: int, tag: str | None, *, came: bool) -> str | None:
-    """The tag of a file; ChangedError if it is another one than before.
-
-    What seemed whole and had no tag, where the file has one, was a page that said something else.
-    """
-    found = response.headers.get("ETag") or response.headers.get("Last-Modified")
-    begin = response.headers.get("Content-Range", f"bytes {done}-").removeprefix("bytes ").partition("-")[0]
-    if (found and found != tag and (came or (done and tag))) or (response.status_code == 206 and begin != str(done)):
-        raise ChangedError(f"{_host(url)} has another file there than before", "Begin with this file again.")
-    return found or tag
-
-
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
+    """The server of an address, for messages."""
     return urlsplit(url).netloc or url

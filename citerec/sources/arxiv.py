@@ -18,8 +18,20 @@ from defusedxml.ElementTree import fromstring
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.errors import InputError
-from citerec.files.http import ChangedError, Link, Web, WebError
-from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, json_records
+from citerec.files.http import WebError
+from citerec.sources.base import (
+    ChangedError,
+    Corpus,
+    Dataset,
+    FileWeb,
+    Link,
+    RawRecord,
+    Release,
+    RemoteFile,
+    Update,
+    day_of,
+    json_records,
+)
 
 PAPERS, DELETED = "arxiv", "arxiv-deleted"
 _OAI = "{http://www.openarchives.org/OAI/2.0/}"
@@ -53,7 +65,7 @@ class Arxiv(Corpus):
     pause = 3.0
     oai: ClassVar[str] = url
 
-    def __init__(self, web: Web, url: str | None = None) -> None:
+    def __init__(self, web: FileWeb, url: str | None = None) -> None:
         super().__init__(web, url)
         self._path = Path(self.url_used)
         self._is_file = bool(_FILE.fullmatch(self.url_used)) or self._path.is_file()

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_fie
 from citerec.corpus.base import CORPUS, REMOVED, UPDATES
 from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, writing_lines
 from citerec.errors import InputError, first_fault
-from citerec.files.http import ChangedError, Pace, Web, WebError
+from citerec.files.http import Pace, WebError
 from citerec.files.parallel import available_processors, outcomes_of
 from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
 from citerec.files.resume import JOURNAL, Journal, read_json
@@ -34,8 +34,10 @@ from citerec.files.writing import Kind, alone, beside, exchange, remove, write_f
 from citerec.records import Paper
 from citerec.sources.base import (
     CORPORA,
+    ChangedError,
     Corpus,
     Cut,
+    FileWeb,
     Found,
     Ids,
     Keeps,
@@ -71,8 +73,8 @@ class Place:
         part = CORPORA[self.corpus]
         # The manners are for public servers: one on this machine is asked without waiting.
         if self.url and urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1"):
-            return part(Web(patience=0.01), self.url)
-        return part(Web(Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)), self.url)
+            return part(FileWeb(patience=0.01), self.url)
+        return part(FileWeb(Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)), self.url)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from citerec.errors import InputError
-from citerec.files.http import Web, WebError
+from citerec.files.http import WebError
 from citerec.records import Paper
 from citerec.sources.acl_anthology import Anthology
-from citerec.sources.base import CORPORA
+from citerec.sources.base import CORPORA, FileWeb
 from tests.loopback import Site, send
 from tests.source_records import ENTRY, HEADER, VOLUME
 
@@ -26,7 +26,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def anthology(site: Site) -> Anthology:
-    return Anthology(Web(patience=0), site.url)
+    return Anthology(FileWeb(patience=0), site.url)
 
 
 def test_a_release_is_the_day_of_the_file(anthology: Anthology, site: Site) -> None:

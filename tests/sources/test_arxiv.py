@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from citerec.errors import InputError
-from citerec.files.http import ChangedError, Web, WebError
+from citerec.files.http import WebError
 from citerec.records import Deletion, Paper
 from citerec.sources.arxiv import Arxiv
-from citerec.sources.base import CORPORA, RemoteFile
+from citerec.sources.base import CORPORA, ChangedError, FileWeb, RemoteFile
 from tests.loopback import Server, send
 from tests.source_records import preprint
 
@@ -94,7 +94,7 @@ def interface() -> Iterator[Interface]:
 
 @pytest.fixture
 def arxiv(interface: Interface) -> Arxiv:
-    return Arxiv(Web(patience=0), f"{interface.server.url}/oai")
+    return Arxiv(FileWeb(patience=0), f"{interface.server.url}/oai")
 
 
 def lines_of(arxiv: Arxiv, file: RemoteFile) -> list[bytes]:
@@ -193,7 +193,7 @@ def test_a_metadata_file_on_this_machine(interface: Interface, tmp_path: Path, m
     path.write_bytes(b"".join(orjson.dumps(preprint(id=f"0704.100{one}")) + b"\n" for one in range(3)))
     os.utime(path, (1793620800, 1793620800))  # 2026-11-02, noon
     monkeypatch.setattr(Arxiv, "oai", f"{interface.server.url}/oai")
-    arxiv = Arxiv(Web(patience=0), str(path))
+    arxiv = Arxiv(FileWeb(patience=0), str(path))
     assert arxiv.releases() == ["2026-11-02"]
     (file,) = arxiv.files("2026-11-02", "papers")
     assert ids_of(arxiv, file) == ["0704.1000", "0704.1001", "0704.1002"]
@@ -203,6 +203,6 @@ def test_a_metadata_file_on_this_machine(interface: Interface, tmp_path: Path, m
         arxiv.files("2026-11-01", "papers")
     body = orjson.dumps(preprint()) + b"\n"  # or on a server
     interface.server.answers = [send(body=body, Last_Modified="Mon, 02 Nov 2026 23:30:00 GMT")]
-    arxiv = Arxiv(Web(patience=0), f"{interface.server.url}/arxiv-metadata-oai-snapshot.json")
+    arxiv = Arxiv(FileWeb(patience=0), f"{interface.server.url}/arxiv-metadata-oai-snapshot.json")
     assert arxiv.releases() == ["2026-11-02"]
     assert ids_of(arxiv, arxiv.files("2026-11-02", "papers")[0]) == ["0704.0001"]

@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from citerec.errors import InputError
-from citerec.files.http import Web, WebError
+from citerec.files.http import WebError
 from citerec.records import Deletion, Paper
-from citerec.sources.base import CORPORA, Dataset
+from citerec.sources.base import CORPORA, Dataset, FileWeb
 from citerec.sources.openalex import OpenAlex
 from tests.loopback import Site
 from tests.source_records import work
@@ -38,7 +38,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def openalex(site: Site) -> OpenAlex:
-    return OpenAlex(Web(patience=0), f"{site.url}/")
+    return OpenAlex(FileWeb(patience=0), f"{site.url}/")
 
 
 def test_the_release_is_the_newest_partition(openalex: OpenAlex) -> None:

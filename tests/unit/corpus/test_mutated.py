@@ -17,10 +17,9 @@ from citerec.corpus.base import FORMATS
 from citerec.corpus.reading import BadRecord
 from citerec.discourse.classifier import read_paragraphs
 from citerec.errors import CiterecError
-from citerec.files.http import Web
 from citerec.records import Paper
 from citerec.retrieve.run import Run
-from citerec.sources.base import CORPORA, RemoteFile
+from citerec.sources.base import CORPORA, FileWeb, RemoteFile
 from citerec.systems import Recipe
 from citerec.write.task_files import read_prediction_file, read_tasks
 from tests.conftest import DEMO, s2ag_paper
@@ -142,7 +141,7 @@ def test_damaged_records_are_read_or_set_aside(tmp_path: Path, name: str) -> Non
             assert list(dict.fromkeys(line.number for line in lines)) == numbers
         if name in ("openalex", "arxiv") and raw[:3] != b"\xef\xbb\xbf":  # as fetched
             file = RemoteFile("any", "shard", name, "")
-            records = list(CORPORA[name](Web()).records(file, io.BytesIO(raw)))
+            records = list(CORPORA[name](FileWeb()).records(file, io.BytesIO(raw)))
             assert all(record.raw in raw for record in records)
             found = [one for record in records if not record.bad for one in record.records if isinstance(one, Paper)]
             assert found == [line.record for line in lines if isinstance(line.record, Paper)]

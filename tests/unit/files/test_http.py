@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from citerec.files.http import ChangedError, Pace, Web, WebError
+from citerec.files.http import Pace, WebError
+from citerec.sources.base import ChangedError, FileWeb
 from tests.loopback import Server, send
 
 BODY = bytes(range(256)) * 4000
-WEB = Web(patience=0)
+WEB = FileWeb(patience=0)
 
 
 @pytest.fixture
