@@ -30,7 +30,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.supervisors.multiprocess import Multiprocess
 
 from citerec.contexts.read import contexts_of_text
@@ -419,10 +418,6 @@ def host_of(header: str) -> str | None:
         return None
 
 
-class _SlowReaderError(Exception):
-    """A client does not read its answer."""
-
-
 class Guard:
     """Wraps the app, and measures it. All refusals are JSON.
 
@@ -446,21 +441,15 @@ class Guard:
         status, begun = 0, time.perf_counter()
 
         async def send_secured(message: Message) -> None:
-            # Waits while a client does not read what it was sent.
             nonlocal status
             if message["type"] == "http.response.start":
                 status, headers = message["status"], MutableHeaders(scope=message)
                 headers.update(_SECURITY)
                 # The page's files are asked for again each time, so that a new version is seen.
                 headers["Cache-Control"] = "no-store" if scope["path"].startswith(API) else "no-cache"
-            try:
-                async with asyncio.timeout(self._settings.body_seconds):
-                    await send(message)
-            except TimeoutError:
-                raise _SlowReaderError from None
+            await send(message)
 
-        # Where a client does not read its answer, the server closes its connection.
-        with self._metrics.in_flight.track_inprogress(), contextlib.suppress(_SlowReaderError):
+        with self._metrics.in_flight.track_inprogress():
             try:
                 await (self._refusal(scope) or self._app)(scope, self._in_time(receive), send_secured)
             finally:
@@ -594,7 +583,7 @@ def serve(
         app,
         factory=workers > 1,
         workers=workers,
-        http=_Protocol,
+        http="h11",
         ws="none",
         lifespan="on",
         log_config=uvicorn.config.LOGGING_CONFIG if log else None,
@@ -625,21 +614,3 @@ def _app_of_worker(
     """The app of one of several processes, which ends with its parent."""
     end_with(parent)
     return make_app(open_service(), tokens, hosts)
-
-
-class _Protocol(H11Protocol):
-    """Uvicorn's, which also closes a connection that does not send the head of its next request in time."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._look_later()
-
-    def _look_later(self) -> None:
-        self.loop.call_later(self.timeout_keep_alive, self._look, self.cycle)
-
-    def _look(self, cycle: RequestResponseCycle | None) -> None:
-        """Closes the connection if nothing is being answered, and no request came since the last look."""
-        if self.cycle is cycle and (cycle is None or cycle.response_complete):
-            self.transport.close()
-        elif not self.transport.is_closing():
-            self._look_later()

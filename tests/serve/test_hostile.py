@@ -180,13 +180,11 @@ def test_what_is_no_http(server: Running) -> None:
 
 
 def test_slow_clients_hold_no_thread(server: Running, client: httpx.Client) -> None:
-    """The server waits two seconds for a body, or for the head of a request."""
+    """The server waits two seconds for a body."""
     found: list[bytes] = []
     slow = [
         (HEAD + b"Content-Length: 100\r\n\r\n", b'{"text": "a"'),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n"),
-        (HEAD, b"X: "),
-        (b"", b""),
     ] * 8
     threads = [threading.Thread(target=lambda parts=parts: found.append(raw(server, *parts))) for parts in slow]
     begun = time.monotonic()
@@ -198,18 +196,4 @@ def test_slow_clients_hold_no_thread(server: Running, client: httpx.Client) -> N
     for thread in threads:
         thread.join(20)
     assert time.monotonic() - begun < 15
-    assert sorted({answer[:12] for answer in found}) == [b"", b"HTTP/1.1 408"]
-    assert sum(answer[:12] == b"HTTP/1.1 408" for answer in found) == 16
-
-
-def test_a_client_that_does_not_read_its_answer(server: Running, client: httpx.Client) -> None:
-    body = json.dumps({"text": SENTENCE * 20, "k": 100}).encode()
-    with socket.socket() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.connect(server.address)
-        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        for in_flight in (2, 1):  # this request, until the server gives up, and the one that looks
-            deadline = time.monotonic() + 20
-            while f"citerec_requests_in_flight {in_flight}.0" not in client.get("/metrics").text:
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+    assert [answer[:12] for answer in found] == [b"HTTP/1.1 408"] * 16
