@@ -50,7 +50,7 @@ def serve(
     """
     from citerec.serve.app import is_loopback, listening_socket, read_tokens, serve as serve_all
     from citerec.serve.indexes import named_places
-    from citerec.serve.service import open_service
+    from citerec.serve.service import ServeSettings, open_service
     from citerec.write.writers.base import default_writer
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
@@ -58,8 +58,8 @@ def serve(
         remedy = f"Give --token-file FILE, or set {_TOKEN}."
         raise SettingsError(f"--host {host} can be reached by others, and there is no token", remedy)
     places = named_places(indexes)
-    settings = [*(f"serve.{one}" for one in chosen.changes("serve.")), *chosen.changes()]
-    open_all = functools.partial(open_service, places, chosen.system, settings, writer or default_writer("citation"))
+    settings, writer = ServeSettings.load(chosen.changes("serve.")), writer or default_writer("citation")
+    open_all = functools.partial(open_service, places, chosen.system, chosen.changes(), writer, settings)
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"

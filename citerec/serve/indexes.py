@@ -198,7 +198,11 @@ def find_papers(index: OpenIndex, query: str, limit: int, filters: Filters) -> l
         query: An id, a DOI, an arXiv id, or words of title and authors.
         limit: How many papers at most.
         filters: Years and venues; other filters are not applied to papers that only their authors name.
+
+    Raises:
+        FilterError: The years are reversed.
     """
+    index.check_filters(filters)
     store = index.store
     if named := _by_identifier(query.strip(), store):
         return named[:limit]

@@ -108,10 +108,6 @@ class View:
         """The files, with what is open in the editor."""
         return Files(texts=dict(self.texts))
 
-    def draft(self) -> Draft:
-        """The draft as a whole; InputError if it cannot be understood."""
-        return read_draft(self.path, self.files())
-
 
 @dataclass(frozen=True, slots=True)
 class Typed:
@@ -208,9 +204,9 @@ class Workbench:
         # says what it holds.
         self._added: dict[Path, tuple[bytes, str]] = {}
         # What one keystroke leaves as it was is not read or searched again.
-        self._read = functools.lru_cache(16)(View.draft)
+        self._read = functools.lru_cache(16)(lambda view: read_draft(view.path, view.files()))
         self._bibliography = functools.lru_cache(4)(self._read_bibliography)
-        self._search = functools.lru_cache(64)(self._search_index)
+        self._answer = functools.lru_cache(64)(self._search)
 
     @property
     def recommender(self) -> Recommender | None:
@@ -220,7 +216,7 @@ class Workbench:
             self._current = current
             self._compared.clear()
             self._bibliography.cache_clear()
-            self._search.cache_clear()
+            self._answer.cache_clear()
         return current
 
     def forget(self) -> None:
@@ -308,12 +304,6 @@ class Workbench:
                     return draft.contexts(recommender.store, cited if self.paths(view) else None)[number]
         return None
 
-    def _answer(self, context: Context | None) -> Answer | None:
-        """The papers recommended for a context; None if there is no index yet, or no word to search for."""
-        with contextlib.suppress(QueryError):
-            return self._search(context) if context and self.recommender else None
-        return None
-
     def completions(self, view: View, typed: Typed) -> list[Offer]:
         """The papers that a completion offers: the best for the sentence, then the other entries of the bibliography.
 
@@ -389,10 +379,13 @@ class Workbench:
     def _papers_of(self, entries: Mapping[str, Paper]) -> dict[str, str]:
         return self._matches.find(entries, self.recommender) if self.recommender else {}
 
-    def _search_index(self, context: Context) -> Answer:
-        assert self.recommender is not None
-        k = min(_DEPTH, self.recommender.manifest.counts.papers)
-        return self.recommender.search(context, k, explain=True, fold=True)
+    def _search(self, context: Context | None) -> Answer | None:
+        """The papers recommended for a context; None if there is no index yet, or no word to search for."""
+        with contextlib.suppress(QueryError):
+            if context and (recommender := self.recommender):
+                k = min(_DEPTH, recommender.manifest.counts.papers)
+                return recommender.search(context, k, explain=True, fold=True)
+        return None
 
 
 def _on_disk(path: Path) -> bytes:

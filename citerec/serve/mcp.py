@@ -22,7 +22,7 @@ from citerec.drafts.base import Cited, Draft
 from citerec.drafts.bibliography import Bibliography, read_entries
 from citerec.drafts.check import Finding, Match, Options, check_draft, match_entries
 from citerec.drafts.files import Files
-from citerec.errors import CiterecError, FilterError, InputError, first_fault
+from citerec.errors import CiterecError, InputError, first_fault
 from citerec.records import MARKER, Filters, json_id, paper_to_json
 from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.serve.indexes import ServedIndex, find_papers, known_papers, shown, visible
@@ -105,8 +105,6 @@ class _OneLineErrors(Middleware):
 
 
 def _filters(year_from: int | None, year_to: int | None, venue: str | None, exclude: Iterable[str] = ()) -> Filters:
-    if year_from is not None and year_to is not None and year_from > year_to:
-        raise FilterError(f"year_from {year_from} is after year_to {year_to}", "Exchange them.")
     return Filters(year_from, year_to, venues=(venue,) if venue and venue.strip() else (), exclude=tuple(exclude))
 
 

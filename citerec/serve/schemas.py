@@ -4,9 +4,9 @@ Unknown fields of requests are refused.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.reading import LAST_YEAR
@@ -76,12 +76,6 @@ class FiltersModel(_Request):
     """Only papers cited at least this often."""
     exclude: tuple[PaperId, ...] = Field(default=(), max_length=_MOST_IDS)
     """None of these papers."""
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.year_from is not None and self.year_to is not None and self.year_from > self.year_to:
-            raise ValueError("year_from is later than year_to")
-        return self
 
     def to_filters(self) -> Filters:
         """As searches take them."""

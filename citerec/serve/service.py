@@ -33,7 +33,6 @@ class BusyError(CiterecError):
 
 Result = TypeVar("Result")
 
-_PREFIX = "serve."
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Where it is set, prometheus_client counts in files that all processes read."""
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -63,15 +62,15 @@ class ServeSettings(PartSettings):
 
     @classmethod
     def load(cls, assignments: Sequence[str] = ()) -> Self:
-        """The settings, changed by assignments such as `serve.queue=100`.
+        """The settings, changed by assignments such as `queue=100`.
 
         Raises:
             SettingsError: A key is unknown, or a value is out of range.
         """
         values: dict[str, Any] = {}
-        known = functools.partial(setting_keys, cls, _PREFIX)
-        assign(values, [assignment.removeprefix(_PREFIX) for assignment in assignments], known)
-        return cls.checked(values, _PREFIX.rstrip("."), known)
+        known = functools.partial(setting_keys, cls, "serve.")
+        assign(values, assignments, known)
+        return cls.checked(values, "serve", known)
 
 
 class Threads:
@@ -204,21 +203,22 @@ class Service:
             return draft(task, papers, self.writer)
 
 
-def open_service(places: Mapping[str, Path], system: str | None, assignments: Sequence[str], writer: str) -> Service:
+def open_service(
+    places: Mapping[str, Path], system: str | None, assignments: Sequence[str], writer: str, settings: ServeSettings
+) -> Service:
     """Opens what is served.
 
     Args:
         places: The directories of the indexes, by name.
         system: Name of the system that searches them; by default the best that each supports.
-        assignments: `KEY=VALUE`: settings of the server, which begin with `serve.`, and of the system.
+        assignments: Settings of the system, as `KEY=VALUE`.
         writer: What writes citation texts.
+        settings: Those of the server.
 
     Raises:
         CiterecError: An index or the writer cannot be opened, or a setting is wrong.
     """
-    settings = ServeSettings.load([one for one in assignments if one.startswith(_PREFIX)])
-    of_system = [one for one in assignments if not one.startswith(_PREFIX)]
-    indexes = {name: ServedIndex(path, system, of_system, name) for name, path in places.items()}
+    indexes = {name: ServedIndex(path, system, assignments, name) for name, path in places.items()}
     service = Service(indexes, settings, open_writer(writer, "citation"))
     for index in indexes.values():
         index.open()

@@ -96,9 +96,9 @@ def test_names_of_indexes() -> None:
 
 
 def test_settings_are_typed_and_described() -> None:
-    settings = ServeSettings.load(["serve.queue=3", "serve.hosts=a.example, b.example"])
+    settings = ServeSettings.load(["queue=3", "hosts=a.example, b.example"])
     assert (settings.queue, settings.hosts) == (3, ("a.example", "b.example"))
-    for wrong in ("serve.queue=-1", "serve.seconds=long", "serve.nothing=1"):
+    for wrong in ("queue=-1", "seconds=long", "nothing=1"):
         with pytest.raises(SettingsError):
             ServeSettings.load([wrong])
     page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
