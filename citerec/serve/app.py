@@ -312,7 +312,7 @@ def list_papers(asked: Annotated[schemas.PapersQuery, Query()], call: CallOf) ->
 @of_index
 def one_paper(
     paper_id: Annotated[str, InPath(max_length=500, examples=["900000158"])],
-    asked: Annotated[schemas.OnePaperQuery, Query()],  # noqa: ARG001 - it names the index
+    asked: Annotated[schemas.IndexQuery, Query()],  # noqa: ARG001 - it names the index
     call: CallOf,
 ) -> dict[str, Any]:
     """One paper, with its BibTeX entry."""
@@ -588,7 +588,6 @@ def serve(
         lifespan="on",
         log_config=uvicorn.config.LOGGING_CONFIG if log else None,
         log_level="info" if log else "error",
-        access_log=log,
         server_header=False,
         proxy_headers=False,
         limit_concurrency=_CONNECTIONS,

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from citerec.contexts.topic import Topic
-from citerec.corpus.matching import arxiv_in, doi_in, normalised, passes
+from citerec.corpus.matching import asked, normalised, passes
 from citerec.corpus.store import PaperStore
 from citerec.errors import CiterecError, InputError, QueryError, SettingsError
 from citerec.index.manifest import find_index, identity
@@ -226,16 +226,9 @@ def find_papers(index: OpenIndex, query: str, limit: int, filters: Filters) -> l
 
 
 def _by_identifier(query: str, store: PaperStore) -> list[Paper]:
-    if not query or len(query.split()) > 2:  # "doi: 10.1/x"
-        return []
-    if own := store.papers([query]):
-        return list(own.values())
-    identifier = arxiv_in(query) or doi_in(query)
-    if not any(letter.isdigit() for letter in identifier):
-        return []
-    found = store.papers(store.ids_called([identifier], _CANDIDATES))
-    identifier = identifier.casefold()
-    return [one for one in found.values() if identifier in map(str.casefold, one.external_ids.values())]
+    name = asked(query)
+    named = [paper.paper_id for paper in store.named([name]).get(name, ())]
+    return list(store.papers([query, name, *named]).values())
 
 
 def _words(paper: Paper) -> frozenset[str]:

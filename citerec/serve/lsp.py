@@ -549,8 +549,7 @@ class Server(LanguageServer):
 
     def remember(self, path: Path, offers: Iterable[Offer]) -> None:
         """Remembers offers, to say more of them and to add their entries."""
-        for offer in offers:
-            self.offers[path, offer.key] = offer
+        self.offers |= {(path, offer.key): offer for offer in offers}
 
     def check(self, uri: str | None, pause: float = 0) -> None:
         """Checks a draft when it has not changed for some seconds; without an address, or for a bibliography, all."""

@@ -20,13 +20,13 @@ from citerec.corpus.base import entries_of, entry_keys
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.base import Cited, Draft
 from citerec.drafts.bibliography import Bibliography, read_entries
-from citerec.drafts.check import Finding, Match, Options, check_draft, match_entries
+from citerec.drafts.check import Match, Options, check_draft, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError, InputError, first_fault
 from citerec.records import MARKER, Filters, json_id, paper_to_json
-from citerec.retrieve.opened import OpenIndex, papers_of_index
+from citerec.retrieve.opened import papers_of_index
 from citerec.serve.indexes import ServedIndex, find_papers, known_papers, shown, visible
-from citerec.serve.schemas import bounded, listed_json, marked
+from citerec.serve.schemas import PaperId, bounded, listed_json, marked
 from citerec.version import __version__
 
 _MOST_PLACES, _MOST_ENTRIES = 20, 500
@@ -48,12 +48,8 @@ def _visible(value: Any) -> Any:
     return visible(value) if isinstance(value, str) else value
 
 
-def _id(value: Any) -> Any:
-    return str(value) if type(value) is int else _visible(value)  # `recommend --format json` has numbers
-
-
 Text = Annotated[str, BeforeValidator(_visible)]
-Id = Annotated[str, BeforeValidator(_id, json_schema_input_type=int | str), Field(min_length=1, max_length=300)]
+Id = Annotated[PaperId, BeforeValidator(_visible, json_schema_input_type=int | str)]
 Ids = Annotated[Sequence[Id], Field(max_length=500)]
 Bibtex = Annotated[Text, Field(max_length=_LONGEST_BIBTEX)]
 Year = Annotated[int | None, Field(ge=0, le=9999)]
@@ -106,26 +102,6 @@ class _OneLineErrors(Middleware):
 
 def _filters(year_from: int | None, year_to: int | None, venue: str | None, exclude: Iterable[str] = ()) -> Filters:
     return Filters(year_from, year_to, venues=(venue,) if venue and venue.strip() else (), exclude=tuple(exclude))
-
-
-def _check(text: str, index: OpenIndex) -> tuple[dict[str, Match], list[Finding]]:
-    """What the index has of each entry, by key, and the findings of `citerec check` if all entries are cited.
-
-    Raises:
-        InputError: There are more than `_MOST_ENTRIES` entries, or none.
-    """
-    files = Files(texts={_BIBTEX: text}, disk=False)
-    bibliography = read_entries([_BIBTEX], files)
-    count = len(bibliography.entries) + len(bibliography.unread)
-    if not count:
-        raise InputError("there is no BibTeX entry in it", "Give the text of a .bib file: @article{key, title = {…}}")
-    if count > _MOST_ENTRIES:
-        raise InputError(f"it has {count:,} entries, more than {_MOST_ENTRIES}", "Check it in parts.")
-    papers = {entry.paper.paper_id: entry.paper for entry in bibliography.entries}
-    matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
-    cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
-    options = Options(ignore=frozenset({"not-in-index"}))  # the answer lists them apart
-    return matches, check_draft(Draft("", cited=cited), bibliography, index, options, files, lambda _: matches)
 
 
 class _Tools:
@@ -206,7 +182,20 @@ class _Tools:
         Args:
             bibtex: The text of a .bib file.
         """
-        matches, findings = _check(bibtex, self._index.open().index)
+        index, files = self._index.open().index, Files(texts={_BIBTEX: bibtex}, disk=False)
+        bibliography = read_entries([_BIBTEX], files)
+        count = len(bibliography.entries) + len(bibliography.unread)
+        if not count:
+            remedy = "Give the text of a .bib file: @article{key, title = {…}}"
+            raise InputError("there is no BibTeX entry in it", remedy)
+        if count > _MOST_ENTRIES:
+            raise InputError(f"it has {count:,} entries, more than {_MOST_ENTRIES}", "Check it in parts.")
+        papers = {entry.paper.paper_id: entry.paper for entry in bibliography.entries}
+        matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
+        # The findings of `citerec check` if all entries are cited; those that the index lacks are listed apart.
+        cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
+        draft, options = Draft("", cited=cited), Options(ignore=frozenset({"not-in-index"}))
+        findings = check_draft(draft, bibliography, index, options, files, lambda _: matches)
         return {
             "entries": len(matches),
             "in_index": {bounded(key): json_id(one.paper.paper_id) for key, one in matches.items() if one.paper},

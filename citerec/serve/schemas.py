@@ -56,7 +56,9 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-class _IndexQuery(_Request):
+class IndexQuery(_Request):
+    """Where to look."""
+
     index: Name | None = None
     """The name of the index; the first one by default."""
 
@@ -82,11 +84,7 @@ class FiltersModel(_Request):
         return Filters(**{name: getattr(self, name) for name in FiltersModel.model_fields})
 
 
-class OnePaperQuery(_IndexQuery):
-    """Where to look for a paper."""
-
-
-class PapersQuery(FiltersModel, _IndexQuery):
+class PapersQuery(FiltersModel, IndexQuery):
     """Which papers to list, and which page of the list."""
 
     q: str = Field(default="", max_length=1000, examples=["term weighting"])
@@ -97,7 +95,7 @@ class PapersQuery(FiltersModel, _IndexQuery):
     """How many papers to list."""
 
 
-class _OfAPaper(_IndexQuery):
+class _OfAPaper(IndexQuery):
     title: Title | None = None
     """Title of the paper that you write."""
     citing: PaperId | None = None
