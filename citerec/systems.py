@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from citerec.contexts.provenance import NOTHING, Learnt, read_learnt
 from citerec.errors import IndexUnusableError, InputError, SettingsError
+from citerec.files.text import names_in
 from citerec.index.describe import vectors_beside
 from citerec.index.manifest import DENSE, Manifest, find_index, generation_of, trained_of
 from citerec.index.vectors import has_vectors
@@ -40,16 +41,19 @@ Part = type[Retriever] | type[Reranker]
 _NO_INDEX = "Give an index: citerec index build SOURCE… --out indexes/NAME"
 
 
+def _listed(names: Any) -> Any:
+    return names_in(names) if isinstance(names, str) else names
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""Names, which may be separated by commas."""
+
+
 def _with_weights(names: Any) -> Any:
     """Retrievers and their weights: a list of names, or comma-separated names, have weights of 1."""
-    names = names.split(",") if isinstance(names, str) else names
+    names = _listed(names)
     is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     return dict.fromkeys(names, 1.0) if is_list else names
-
-
-def _listed(names: Any) -> Any:
-    """The names of rerankers, which may be separated by commas."""
-    return [name for name in names.split(",") if name] if isinstance(names, str) else names
 
 
 class Recipe(PartSettings):
@@ -63,9 +67,7 @@ class Recipe(PartSettings):
         min_length=1,
         description="retrievers, each with its weight; the lists of several are fused",
     )
-    rerankers: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
-        default=(), description="rerankers, in this order: names, or folders of trained rankers"
-    )
+    rerankers: Names = Field(default=(), description="rerankers, in this order: names, or folders of trained rankers")
     fusion: Fusion = Fusion()
     default_for: str | None = Field(
         default=None,

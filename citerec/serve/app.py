@@ -531,9 +531,6 @@ def make_app(service: Service, tokens: Collection[bytes] = (), hosts: Collection
 
 
 _GRACE_SECONDS = 5
-_SILENT_SECONDS = 30  # after which a process that does not answer its parent is started anew
-_HEADER_BYTES = 16_384
-_CONNECTIONS = 1000  # at once; further ones get 503
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
@@ -590,11 +587,11 @@ def serve(
         log_level="info" if log else "error",
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_CONNECTIONS,
+        limit_concurrency=1000,  # connections at once; further ones get 503
         timeout_keep_alive=math.ceil(settings.body_seconds),
         timeout_graceful_shutdown=int(settings.body_seconds + settings.seconds + _GRACE_SECONDS),
-        timeout_worker_healthcheck=_SILENT_SECONDS,
-        h11_max_incomplete_event_size=_HEADER_BYTES,
+        timeout_worker_healthcheck=30,  # a process that does not answer its parent for so long is started anew
+        h11_max_incomplete_event_size=16_384,  # bytes of the head of a request
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # uvicorn sends itself the signal again after a clean stop

@@ -199,7 +199,7 @@ class Workbench:
         self._current: Recommender | None = None
         self._last: dict[Path, Draft] = {}
         self._named: dict[Path, tuple[Path, ...]] = {}
-        self._matches, self._compared = Matches(), dict[Paper, Match]()
+        self._matches = Matches()
         # Bibliographies on the disk, and what they are with the entries that were sent to the editor: not every editor
         # says what it holds.
         self._added: dict[Path, tuple[bytes, str]] = {}
@@ -207,6 +207,7 @@ class Workbench:
         self._read = functools.lru_cache(16)(lambda view: read_draft(view.path, view.files()))
         self._bibliography = functools.lru_cache(4)(self._read_bibliography)
         self._answer = functools.lru_cache(64)(self._search)
+        self._match = functools.cache(_match)
 
     @property
     def recommender(self) -> Recommender | None:
@@ -214,7 +215,7 @@ class Workbench:
         current = self.index.recommender
         if current is not self._current:
             self._current = current
-            self._compared.clear()
+            self._match.cache_clear()
             self._bibliography.cache_clear()
             self._answer.cache_clear()
         return current
@@ -364,11 +365,7 @@ class Workbench:
 
     def _compare(self, index: OpenIndex, entries: Iterable[Paper]) -> dict[str, Match]:
         """What the index has of entries, by key; each is compared once."""
-        papers = {paper.paper_id: paper for paper in entries}
-        if new := [paper for paper in papers.values() if paper not in self._compared]:
-            matches = match_entries(new, index)
-            self._compared.update({paper: matches.get(paper.paper_id, Match()) for paper in new})
-        return {key: self._compared.get(paper, Match()) for key, paper in papers.items()}
+        return {entry.paper_id: self._match(entry, index) for entry in entries}
 
     def _read_bibliography(
         self, paths: tuple[Path, ...], texts: tuple[tuple[Path, str], ...], is_open: bool
@@ -386,6 +383,11 @@ class Workbench:
                 k = min(_DEPTH, recommender.manifest.counts.papers)
                 return recommender.search(context, k, explain=True, fold=True)
         return None
+
+
+def _match(entry: Paper, index: OpenIndex) -> Match:
+    """What an index has of an entry."""
+    return match_entries([entry], index).get(entry.paper_id, Match())
 
 
 def _on_disk(path: Path) -> bytes:

@@ -14,15 +14,15 @@ import orjson
 from fastapi import Depends, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.types import Scope
 
 from citerec.errors import CiterecError, QueryError
-from citerec.files.text import names_in
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_papers
 from citerec.settings import PartSettings, assign, setting_keys
+from citerec.systems import Names
 from citerec.write.drafting import CitationText, citation_task, draft
 from citerec.write.writers.base import Writer, open_writer
 
@@ -38,16 +38,12 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-def _names(value: Any) -> Any:
-    return tuple(names_in(value)) if isinstance(value, str) else value
-
-
 class ServeSettings(PartSettings):
     """Limits, time-outs and threads of the server. On the command line: `-c serve.KEY=VALUE`."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    hosts: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    hosts: Names = ()
     """further names of this server that the Host header may have"""
     threads: int = Field(default=0, ge=0, le=256)
     """threads that search; 0 for one for each processor, at least two"""
