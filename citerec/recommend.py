@@ -6,7 +6,7 @@ import platform
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -273,12 +273,10 @@ class Recommender:
         k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
-        sort: str = "relevance",
-        explain: bool = False,
-        fold: bool = False,
         citing_id: str | None = None,
         citing_title: str | None = None,
         cited: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> list[Answer]:
         """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `search`.
 
@@ -287,7 +285,7 @@ class Recommender:
         papers by citation key. What the text itself cites is found as `contexts_of_draft` says.
         """
         contexts = contexts_of_draft(text, self.store, cited, citing_id=citing_id, citing_title=citing_title)
-        return [self.search(context, k, filters, sort=sort, explain=explain, fold=fold) for context in contexts]
+        return [self.search(context, k, filters, **options) for context in contexts]
 
     def search_many(
         self,
@@ -295,8 +293,6 @@ class Recommender:
         k: int | None = None,
         filters: Filters = NO_FILTERS,
         options: SearchOptions | None = None,
-        *,
-        on_progress: Progress = no_progress,
     ) -> Run:
         """Ids and scores of the k best papers for each of many contexts, under the leak rules.
 
@@ -307,15 +303,9 @@ class Recommender:
             InputError: Two contexts have the same id.
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
-        whole = len(contexts) if isinstance(contexts, Sized) else 0
         found = self.candidates(self.topics(contexts), k, filters, options)
-
-        def answers() -> Iterator[tuple[str, list[tuple[str, float]]]]:
-            for done, (topic, candidates) in enumerate(found, 1):
-                on_progress("searching", done, max(whole, done))
-                yield topic.context.context_id, candidates.pairs()
-
-        return Run(answers(), "+".join([*self.recipe.retrievers, *self.recipe.rerankers]))
+        answers = ((topic.context.context_id, candidates.pairs()) for topic, candidates in found)
+        return Run(answers, "+".join([*self.recipe.retrievers, *self.recipe.rerankers]))
 
     def topics(self, contexts: Iterable[Context], *, neighbours: bool = True) -> Iterator[Topic]:
         """The topics of contexts, in order, made as they are needed; `neighbours` as for `topic_of`."""
@@ -470,23 +460,15 @@ class Index:
         return cls(path)
 
     @classmethod
-    def build(
-        cls,
-        papers: Papers,
-        out: str | Path,
-        *,
-        citances: Sequence[str | Path] = (),
-        options: "BuildOptions | None" = None,
-        on_progress: Progress = no_progress,
-    ) -> Self:
+    def build(cls, papers: Papers, out: str | Path, *, on_progress: Progress = no_progress, **options: Any) -> Self:
         """Builds an index, in place of one that is already at `out`. An interrupted build from files is resumed.
 
         Args:
             papers: Files and folders (docs/formats.md), or papers in memory.
             out: The index directory.
-            citances: Files of contexts whose sentences help to find the papers that they cite.
-            options: How to read and build.
             on_progress: Called as the work goes on.
+            options: Attributes of `citerec.index.build.BuildOptions`, such as `citances=[FILE]`: files of contexts
+                whose sentences help to find the papers that they cite.
 
         Raises:
             SourceError: A source is missing, broken, empty, or of no known format.
@@ -495,17 +477,10 @@ class Index:
         from citerec.index.build import build_index
 
         with _as_files(papers) as sources:
-            build_index(sources, Path(out), _with_citances(options, citances), on_progress)
+            build_index(sources, Path(out), _build_options(**options), on_progress)
         return cls(out)
 
-    def add(
-        self,
-        papers: Papers,
-        *,
-        citances: Sequence[str | Path] = (),
-        options: "BuildOptions | None" = None,
-        on_progress: Progress = no_progress,
-    ) -> None:
+    def add(self, papers: Papers, *, on_progress: Progress = no_progress, **options: Any) -> None:
         """Adds papers, or replaces older records by newer ones; arguments and errors as for `build`.
 
         Of the folder of a corpus that the index was built from, only what is new is read.
@@ -513,7 +488,7 @@ class Index:
         from citerec.index.build import add_to_index
 
         with _as_files(papers) as sources:
-            self.manifest = add_to_index(sources, self.path, _with_citances(options, citances), on_progress)
+            self.manifest = add_to_index(sources, self.path, _build_options(**options), on_progress)
 
     def remove(self, ids: Path | Iterable[str | int], *, on_progress: Progress = no_progress) -> None:
         """Removes papers with their abstracts and TLDRs; sentences about them are no longer found.
@@ -589,11 +564,10 @@ class Index:
         return f"<Index {self.path}: {len(self):,} papers, {self.default_system}>"
 
 
-def _with_citances(options: "BuildOptions | None", citances: Sequence[str | Path]) -> "BuildOptions":
+def _build_options(citances: Sequence[str | Path] = (), **others: Any) -> "BuildOptions":
     from citerec.index.build import BuildOptions
 
-    options = options or BuildOptions()
-    return replace(options, citances=(*options.citances, *map(path_of, citances)))
+    return BuildOptions(citances=tuple(map(path_of, citances)), **others)
 
 
 @contextmanager

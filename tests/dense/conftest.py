@@ -8,7 +8,6 @@ import pytest
 from numpy.typing import NDArray
 
 from citerec import Index
-from citerec.index.build import BuildOptions
 from citerec.index.columns import PaperRows
 from citerec.index.manifest import generation_of
 from citerec.index.vectors import DenseOptions, Vectors
@@ -50,7 +49,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def build(index: Path, papers: Sequence[Paper], options: DenseOptions) -> Vectors:
     """The vectors of an index that is built, or built again."""
-    Index.build(papers, index, options=BuildOptions(dense=options))
+    Index.build(papers, index, dense=options)
     return vectors_of(index)
 
 

@@ -7,7 +7,6 @@ import pytest
 from pymongo import MongoClient
 
 from citerec import Index
-from citerec.index.build import BuildOptions
 from citerec.index.describe import verify
 from citerec.index.manifest import generation_of
 from tests.conftest import DEMO, Citerec, write_lines
@@ -34,8 +33,8 @@ def citances(tmp_path: Path) -> Path:
 def indexes(mongodb: str, tmp_path: Path, citances: Path) -> tuple[Index, Index]:
     """One with a file, and one with a database."""
     with_file = Index.build(DEMO, tmp_path / "file", citances=[citances])
-    options = BuildOptions(store=f"{mongodb}?readPreference=secondaryPreferred&appName=secret")
-    return with_file, Index.build(DEMO, tmp_path / "mongo", citances=[citances], options=options)
+    store = f"{mongodb}?readPreference=secondaryPreferred&appName=secret"
+    return with_file, Index.build(DEMO, tmp_path / "mongo", citances=[citances], store=store)
 
 
 def test_it_answers_as_one_with_a_file(indexes: tuple[Index, Index], mongodb: str, citerec_here: Citerec) -> None:

@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from citerec import Index
-from citerec.index.build import BuildOptions
 from tests.conftest import DEMO, ROOT
 from tests.serve.conftest import JSON, SENTENCE, TOKEN, Start
 
@@ -149,7 +148,7 @@ def test_the_image_has_what_it_needs() -> None:
 
 def test_citerec_serves_what_the_files_ask_for(start: Start, nx_server: str, tmp_path: Path) -> None:
     """A server as Compose starts it, with its records in a database; each check and each scrape of the files."""
-    index = Index.build(DEMO, tmp_path / "main", options=BuildOptions(store=f"{nx_server}/citerec_deploy")).path
+    index = Index.build(DEMO, tmp_path / "main", store=f"{nx_server}/citerec_deploy").path
     (tmp_path / "token").write_text(TOKEN + "\n")
     commands = [
         SERVICES["citerec"]["command"],
