@@ -149,7 +149,8 @@ class OpenIndex:
             if year is not None and not 0 <= year <= LAST_YEAR:
                 raise FilterError(f"{year} is not a year", "Give years such as 1998.")
         if low is not None and high is not None and low > high:
-            raise FilterError(f"the years {low} to {high} are reversed", "Exchange them.")
+            remedy = f"Exchange them: --year-from {high} --year-to {low}"
+            raise FilterError(f"the years {low} to {high} are reversed", remedy)
         if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
             raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
         for name in filters.fields:
