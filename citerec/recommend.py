@@ -276,7 +276,9 @@ class Recommender:
         citing_id: str | None = None,
         citing_title: str | None = None,
         cited: Mapping[str, str] | None = None,
-        **options: Any,
+        sort: str = "relevance",
+        explain: bool = False,
+        fold: bool = False,
     ) -> list[Answer]:
         """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `search`.
 
@@ -285,7 +287,7 @@ class Recommender:
         papers by citation key. What the text itself cites is found as `contexts_of_draft` says.
         """
         contexts = contexts_of_draft(text, self.store, cited, citing_id=citing_id, citing_title=citing_title)
-        return [self.search(context, k, filters, **options) for context in contexts]
+        return [self.search(context, k, filters, sort=sort, explain=explain, fold=fold) for context in contexts]
 
     def search_many(
         self,
