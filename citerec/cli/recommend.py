@@ -117,9 +117,11 @@ def recommend(
             before = papers_of_index(entries, recommender.index)
             note(f"{recommender.path} has {len(before):,} of the {len(entries):,} papers that the draft cites.")
         contexts = draft.contexts(recommender.store, before, citing_id=citing, citing_title=title)
-        fold = shown.fold and form != "trec"
-        how: dict[str, Any] = {"sort": sort or "relevance", "explain": shown.explain, "fold": fold}
-        answers = [recommender.search(context, shown.k, limits.filters, **how) for context in contexts]
+        order, fold = sort or "relevance", shown.fold and form != "trec"
+        answers = [
+            recommender.search(context, shown.k, limits.filters, sort=order, explain=shown.explain, fold=fold)
+            for context in contexts
+        ]
         if (least := shown.min_confidence) is not None:
             answers = [answer.if_sure(least) for answer in answers]
         tldrs = {}

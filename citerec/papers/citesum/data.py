@@ -84,10 +84,15 @@ _HEADLINE = re.compile(r"\brelated\s+works?\b", re.IGNORECASE)
 class Nearness:
     """How similar a sentence must be to the abstract: least ROUGE recall, the share of it that the abstract has.
 
-    Abstracts have more than `min_abstract` characters.
-
     By default as in Mao et al. They do not say whether words are stemmed; their recall for SciTLDR is reached only with
     stemming (docs/papers.md).
+
+    Attributes:
+        rouge1: The least share of a sentence's words that the abstract has, 0 to 1.
+        rouge2: The least share of a sentence's pairs of words that the abstract has.
+        rouge_l: The least share of a sentence that is in its longest common subsequence with the abstract.
+        stemming: Whether words are compared by their stems.
+        min_abstract: The characters that an abstract must exceed.
     """
 
     rouge1: Share = 0.5

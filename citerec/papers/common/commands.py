@@ -54,9 +54,10 @@ class FromFullTexts(options.Tuning):
         settings, index = self.settings(Splitting, conditions), find_index(self.index)
         splitting = settings.of(Splitting)
         kept = plan(settings.of(conditions), splitting.split)
-        with progress_bar() as on_progress:
-            how: dict[str, Any] = {"max_bad": self.max_bad, "workers": self.workers, "on_progress": on_progress}
-            built = build_pairs(sources, index, self.out, kept, splitting, **how)
+        with progress_bar() as told:
+            built = build_pairs(
+                sources, index, self.out, kept, splitting, max_bad=self.max_bad, workers=self.workers, on_progress=told
+            )
         splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
         say(f"{self.out} written: {splits}.", counts_table(built.steps))
         if built.outcomes:

@@ -43,10 +43,13 @@ PAIR_SET = Kind(
 class Splitting:
     """How tasks are divided into splits: by a digest of seed and paper, so that no paper is in two.
 
-    A paper stays in its split when the data grow. `validation` and `test` are shares of the papers, 0 to 1; they are
-    approximate.
+    A paper stays in its split when the data grow.
 
-    `split` is the splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
+    Attributes:
+        validation: The share of the papers in the validation split, 0 to 1; approximate.
+        test: The share of the papers in the test split, 0 to 1; approximate.
+        seed: Seed of the division into splits.
+        split: The splitter of texts into sentences, if the source does not mark them: pysbd, spacy, or a spaCy model.
     """
 
     validation: Share = 0.05

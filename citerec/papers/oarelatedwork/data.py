@@ -217,11 +217,17 @@ _ADJACENT = re.compile(r"\W*")  # as in the authors' code: KNOT-FIT-BUT/OAPapers
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The least that a section of related work must have to be kept; by default as in Docekal et al."""
+    """The least that a section of related work must have to be kept; by default as in Docekal et al.
+
+    Attributes:
+        sentences: The least number of sentences of a section.
+        papers: The least number of papers of the index that it cites.
+        linked: The least share of its groups of citations that have such a paper, 0 to 1.
+    """
 
     sentences: Positive = 3
-    papers: Positive = 2  # that it cites and that are in the index
-    linked: Share = 1.0  # share of its groups of citations that have such a paper, 0 to 1
+    papers: Positive = 2
+    linked: Share = 1.0
 
 
 def related_work_plan(conditions: Conditions, split: str = "pysbd") -> Plan:
