@@ -13,7 +13,8 @@ from citerec.errors import InputError
 from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.texts import evaluate_texts
-from citerec.papers.citebench.rating import coefficients, correlate, write_sheets
+from citerec.papers.citebench.rating import correlate, write_sheets
+from citerec.papers.common.correlation import coefficients
 from citerec.write.metrics import open_metrics
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line

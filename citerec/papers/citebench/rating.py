@@ -2,13 +2,12 @@
 
 As in CiteBench (Funkquist et al., EMNLP 2023, section 5.3 and appendix A.5): readability, and consistency with what the
 authors wrote, from 1 to 5; the texts of all systems mixed; some texts rated by several people, to see how well they
-agree. Its tables are CiteBench's table 8, and figure 4 of OARelatedWork.
+agree. Its table is CiteBench's table 8.
 """
 
 import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,17 +17,15 @@ from pydantic import BaseModel, ValidationError
 
 from citerec.diagnostics.review import cohens_kappa
 from citerec.errors import InputError, first_fault
-from citerec.evaluation.predictions import Predictions, citing_paper
+from citerec.evaluation.predictions import Predictions
 from citerec.evaluation.results import Results, plain
-from citerec.evaluation.statistics import DATASET, LEVEL, OVERALL, Floats, drawn_times, group_scores, grouping_of
+from citerec.evaluation.statistics import DATASET, OVERALL, group_scores, grouping_of
 from citerec.evaluation.tables import Cell, Table, left, right, to_csv
 from citerec.files.text import counted
 from citerec.files.writing import write_failures
-from citerec.papers.common.reproduce import Measured, Reproduction, metrics_here, published
-from citerec.write.drafting import PRESETS
-from citerec.write.metrics import open_metrics
-from citerec.write.task_files import read_prediction_file
-from citerec.write.tasks import Prediction, sentences_of
+from citerec.papers.common.correlation import COEFFICIENTS, bootstrapped, times_of
+from citerec.papers.common.reproduce import Measured, Reproduction, published
+from citerec.write.tasks import Prediction
 
 SCALES: Mapping[str, tuple[str, ...]] = {
     "readability": (
@@ -48,8 +45,6 @@ SCALES: Mapping[str, tuple[str, ...]] = {
 }
 """What each rating means, from 1 to 5, after CiteBench's appendix A.5."""
 
-COEFFICIENTS = ("pearson", "spearman", "kendall")
-
 _ITEM, _NOTE = "item", "note"
 _KEY_ENDING = ".key.json"
 _INSTRUCTIONS = f"""How to rate
@@ -64,8 +59,6 @@ Judge each row by itself. Several rows may be for the same task: they were writt
 names are hidden. Do not talk about rows with other raters before all are done. Save the sheet as CSV, under your name
 (sheet-anna.csv).
 """
-_LEAST = 3  # points: the correlation of two is always 1 or -1
-_DECIMALS = 12  # what differs after them differs by rounding
 
 
 class Item(BaseModel):
@@ -327,42 +320,6 @@ def correlate(sheets: Sequence[Path], key_path: Path, results: Results) -> dict[
     return {"kind": "citerec-rating-correlations", "version": 1, **facts}
 
 
-def times_of(citing: Sequence[Any]) -> "np.ndarray[Any, np.dtype[np.int64]]":
-    """How often texts count, by their citing papers: each once, then in bootstrap samples; (1 + samples) × texts."""
-    _, clusters = np.unique(citing, return_inverse=True)
-    return np.concatenate([np.ones((1, len(clusters))), drawn_times(clusters, 0)]).astype(np.int64)
-
-
-def bootstrapped(samples: Sequence[Floats]) -> dict[str, Any]:
-    """Correlations of some points, with the 95 % intervals of their bootstrap samples.
-
-    Args:
-        samples: The points, then each bootstrap sample of them: 2 × points.
-
-    Returns:
-        `n` points; by coefficient `values`, None for fewer than three points or where `coefficients` has none; `ci`.
-    """
-    n = samples[0].shape[1]
-    table = pd.DataFrame([coefficients(*sample) for sample in (samples if n >= _LEAST else ())], columns=COEFFICIENTS)
-    if table[:1].dropna().empty:
-        return {"n": n, "values": dict.fromkeys(COEFFICIENTS), "ci": dict.fromkeys(COEFFICIENTS)}
-    bounds = table[1:].dropna().quantile([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    ci = {name: bounds[name].tolist() if len(bounds.dropna()) else None for name in COEFFICIENTS}
-    return {"n": n, "values": table.iloc[0].to_dict(), "ci": ci}
-
-
-def coefficients(first: Floats, second: Floats) -> list[float]:
-    """Pearson's r, Spearman's rho and Kendall's tau-b (by scipy) of some points; NaN if one of both is constant."""
-    from scipy import stats
-
-    pair = np.round([first, second], _DECIMALS)
-    if min(map(len, map(np.unique, pair))) < 2:
-        return [np.nan] * len(COEFFICIENTS)
-    # Spearman's rho is Pearson's r of the ranks; scipy's functions for both are slow, since they test it, too.
-    pearson, spearman = (np.corrcoef(values)[0, 1] for values in (pair, stats.rankdata(pair, axis=1)))
-    return [float(pearson), float(spearman), float(stats.kendalltau(*pair).statistic)]
-
-
 def _cell(value: float | None, ci: Sequence[float] | None = None) -> Cell:
     """A value with its interval; a dash for a value that is not defined."""
     shown, *bounds = ("–" if one is None else f"{round(one, 2) + 0.0:.2f}" for one in (value, *(ci or ())))
@@ -408,9 +365,6 @@ def correlation_table(correlated: Mapping[str, Any]) -> Table:
 
 
 ALL_SETS, ALL_SYSTEMS = "all data sets", "all systems"
-RATINGS = "ratings"
-"""The field of a prediction that holds its ratings: {"coarse": 0.8, "fine": 0.65}."""
-_BLOCK = 5  # sentences: Docekal et al. 2024, section 4.1.1
 
 
 def show_means(table: Reproduction) -> None:
@@ -429,40 +383,3 @@ def show_means(table: Reproduction) -> None:
     table.settings = {"scales": SCALES}
     people = counted(len(rated["raters"]), "person")
     table.measured_on[""] = f"{counted(rated['texts']['rated'], 'text')} that {people} rated"
-
-
-def correlate_metrics(table: Reproduction) -> None:
-    """Correlates metrics, a row each, with the ratings of predictions, a column each: Pearson's r over texts."""
-    recipe, (data,) = table.recipe, table.recipe.data
-    paths = published(table.data, data, table.missing)
-    read = (one for path in paths for one in read_prediction_file(path))
-    if not (rated := [_in_blocks(one) for one in read if isinstance(one.task.extra.get(RATINGS), dict)]):
-        return
-    metrics, _ = open_metrics(**PRESETS[recipe.preset].arguments(names=metrics_here(recipe, table.missing)))
-    scores = {
-        (metric.name, column.name): values
-        for metric in metrics
-        for column, values in zip(metric.columns, metric.scores(rated, table.on_progress).T, strict=True)
-    }
-    times = times_of([citing_paper(one.task) or one.task.task_id for one in rated])
-    for row, measure in itertools.product(recipe.rows, recipe.measures):
-        if (measured := scores.get((row.metric, row.column))) is not None:
-            people = [one.task.extra[RATINGS].get(measure.column, np.nan) for one in rated]
-            pair = np.stack([measured, np.array(people, np.float64)])
-            known = ~np.isnan(pair).any(axis=0)
-            one = bootstrapped([pair[:, known].repeat(sample, axis=1) for sample in times[:, known]])
-            if (value := one["values"]["pearson"]) is not None:
-                table.cells[row.title, "", measure.name] = Measured(value, one["n"], one["ci"]["pearson"])
-    table.settings = {metric.name: metric.settings for metric in metrics}
-    table.measured_on[""] = counted(len(rated), "text")
-
-
-def _in_blocks(prediction: Prediction) -> Prediction:
-    """A prediction and its targets with a line for five sentences each, as blocks for BlockMatch."""
-    targets = tuple(map(_lines, prediction.task.targets))
-    return replace(prediction, task=replace(prediction.task, targets=targets), text=_lines(prediction.text))
-
-
-def _lines(text: str) -> str:
-    sentences = sentences_of(text)
-    return "\n".join(" ".join(sentences[place : place + _BLOCK]) for place in range(0, len(sentences), _BLOCK))
