@@ -62,18 +62,18 @@ class Hyper(Tuning):
         return Tuning.settings(self, *kinds, Schedule, Device, own=(*_OWN, *own), **defaults)
 
     def train(
-        self, fit: Callable[..., Manifest], settings: Settings, what: Iterable[Any], out: Path, options: Any, *more: Any
+        self, fit: Callable[..., Manifest], settings: Settings, what: Iterable[Any], out: Path, options: Any, **own: Any
     ) -> Manifest:
         """Calls a function that trains, and returns its result; progress and notes go to standard error.
 
-        It takes what is learnt from, a folder, options, the schedule, and what is `more`.
+        It takes what is learnt from, a folder, options, the schedule, and its `own` arguments.
         """
         from citerec.train.groups import Schedule
 
         importlib.import_module("citerec.train.trainer")  # before any work: an error names the extra `train`
         with progress_bar() as on_progress:
             how = {"device": settings.of(Device).device, "on_progress": on_progress, "note": note}
-            return fit(*what, out, options, settings.of(Schedule), *more, **how)
+            return fit(*what, out, options, settings.of(Schedule), **own, **how)
 
 
 @option_group
@@ -96,12 +96,12 @@ class FromContexts(Hyper):
 
         return find_index(self.index)
 
-    def learn(self, fit: Callable[..., Manifest], settings: Settings, out: Path, options: Any, *more: Any) -> Manifest:
+    def learn(self, fit: Callable[..., Manifest], settings: Settings, out: Path, options: Any, **own: Any) -> Manifest:
         """Calls a function that trains on the contexts; see `train`."""
         from citerec.train.groups import Choice
 
         choice = settings.of(Choice, path=self.contexts, dev=self.dev, limit=self.limit)
-        return self.train(fit, settings, (choice, self.place), out, options, *more)
+        return self.train(fit, settings, (choice, self.place), out, options, **own)
 
 
 def seeds_of(given: str | None) -> tuple[int, ...]:

@@ -62,7 +62,7 @@ def reranker(
     settings = source.settings(Choice, RerankerOptions, TextOptions, own=("text",), learning_rate=1e-5)
     options = settings.of(RerankerOptions, base=base, text=settings.of(TextOptions))
     place = out or trained_of(source.place, "cross-encoder")
-    learning.tell(place, source.learn(train_reranker, settings, place, options, learning.recipe_of(system)))
+    learning.tell(place, source.learn(train_reranker, settings, place, options, system=learning.recipe_of(system)))
 
 
 def fusion(
@@ -142,7 +142,7 @@ def dense(
     """
     settings = source.settings(Choice, EncoderOptions, learning_rate=2e-5)
     options = settings.of(EncoderOptions, base=base)
-    learning.tell(out, source.learn(train_encoder, settings, out, options, learning.recipe_of(system)), METRIC)
+    learning.tell(out, source.learn(train_encoder, settings, out, options, system=learning.recipe_of(system)), METRIC)
 
 
 def static(
@@ -294,7 +294,7 @@ def writer(
     if not (several := learning.seeds_of(seeds)):
         learning.tell(out, hyper.train(train_writer, *arguments), options.dev_metric)
         return
-    manifests = hyper.train(train_seeds, *arguments, several)
+    manifests = hyper.train(train_seeds, *arguments, seeds=several)
     for seed, manifest in manifests.items():
         learning.tell(out / f"seed-{seed}", manifest, options.dev_metric)
     found = OverSeeds.of(each.dev[options.dev_metric] for each in manifests.values())

@@ -28,7 +28,6 @@ from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Scores, TextOptions, pair_of
 from citerec.retrieve.base import Candidate
 from citerec.settings import Amount, Positive, Share
-from citerec.systems import Recipe
 from citerec.train import groups as shared
 from citerec.train.groups import Choice, Group, GroupTraining, How, Learner, Schedule, Training, group_training
 
@@ -67,13 +66,7 @@ class RerankerOptions:
 
 
 def train_reranker(
-    choice: Choice,
-    index: Path,
-    out: Path,
-    options: RerankerOptions,
-    schedule: Schedule,
-    system: Recipe | None = None,
-    **how: Unpack[How],
+    choice: Choice, index: Path, out: Path, options: RerankerOptions, schedule: Schedule, **how: Unpack[shared.HowFound]
 ) -> cross_encoder.Manifest:
     """Trains a cross-encoder, in place of an earlier one at `out`. An interrupted training is resumed.
 
@@ -83,8 +76,8 @@ def train_reranker(
         out: The directory of the model.
         options: What to learn, and how.
         schedule: How long, and how fast.
-        system: The system that finds candidates, without its rerankers; by default the best that the index supports.
-        how: `device`, where it is trained, by default a GPU if there is one; `on_progress`, called as the work goes
+        how: `system`, which finds candidates, without its rerankers, by default the best that the index supports;
+            `device`, where it is trained, by default a GPU if there is one; `on_progress`, called as the work goes
             on; `note`, called with a line about each dev value.
 
     Raises:
@@ -95,8 +88,7 @@ def train_reranker(
     """
     reader = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=how.get("device"))
     depths = options.candidates, options.candidates
-    begun = group_training(MODEL_DIRECTORY, choice, index, system, out, options, schedule, depths, **how)
-    with begun as groups:
+    with group_training(MODEL_DIRECTORY, choice, index, out, options, schedule, depths, **how) as groups:
         record = groups.fit(_cross_encoder_learner(reader, groups, options))
         dev = dict(record.results)
         fields = {"weight": dev.pop("weight"), "training": groups.facts(record, "base", "text"), "dev": dev}
@@ -217,13 +209,7 @@ class EncoderManifest(ModelManifest):
 
 
 def train_encoder(
-    choice: Choice,
-    index: Path,
-    out: Path,
-    options: EncoderOptions,
-    schedule: Schedule,
-    system: Recipe | None = None,
-    **how: Unpack[How],
+    choice: Choice, index: Path, out: Path, options: EncoderOptions, schedule: Schedule, **how: Unpack[shared.HowFound]
 ) -> EncoderManifest:
     """Trains an encoder (a folder of sentence-transformers), in place of an earlier one at `out`.
 
@@ -235,8 +221,7 @@ def train_encoder(
     if options.max_tokens:
         model.max_seq_length = options.max_tokens
     depths = options.candidates, options.candidates
-    begun = group_training(ENCODER_DIRECTORY, choice, index, system, out, options, schedule, depths, **how)
-    with begun as groups:
+    with group_training(ENCODER_DIRECTORY, choice, index, out, options, schedule, depths, **how) as groups:
         record = groups.fit(_encoder_learner(model, groups, options))
         dev = {METRIC: record.best, f"{METRIC} before": record.values[0]}
         manifest = EncoderManifest(base=options.base, training=groups.facts(record, "base"), dev=dev)

@@ -19,7 +19,8 @@ from pydantic import BaseModel
 from citerec.contexts.provenance import LEARNT, Learnt, learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
-from citerec.errors import BuildError, InputError, SourceError
+from citerec.corpus.reading import read_failures
+from citerec.errors import BuildError, InputError
 from citerec.evaluation.metrics import NOT_FOUND, measure, parse_metrics
 from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Note, Progress, no_note, no_progress
@@ -157,8 +158,7 @@ class Learner(NamedTuple):
     evaluate: Callable[[], tuple[float, dict[str, float]]]
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingRecord:
+class TrainingRecord(NamedTuple):
     """What happened in a training.
 
     Attributes:
@@ -189,6 +189,15 @@ class How(TypedDict, total=False):
     device: str | None
     on_progress: Progress
     note: Note
+
+
+class HowFound(How, total=False):
+    """What the functions take besides that train on candidates.
+
+    `system` finds them, without its rerankers; by default the best that the index supports.
+    """
+
+    system: Recipe | None
 
 
 @dataclass(frozen=True)
@@ -239,10 +248,8 @@ def plan_of(*parts: Any) -> Any:
     def stated(value: Any) -> Any:
         if not isinstance(value, Path):
             return value.model_dump() if isinstance(value, BaseModel) else asdict(value)
-        try:
+        with read_failures(value):
             return file_digest(value)
-        except OSError as error:
-            raise SourceError(f"cannot read {value}: {error.strerror}", "Give a readable file.") from error
 
     return json.loads(json.dumps((__version__, *parts), default=stated))
 
@@ -302,8 +309,7 @@ def write_model(kind: Kind, out: Path, manifest: Manifest, learnt: Learnt, save:
     return manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """A context with its candidates, best first, under the leak rules: never the citing paper, nor anything newer.
 
     `gold` are the cited papers that are in the index, without the citing paper.
@@ -406,12 +412,12 @@ def group_training(
     kind: Kind,
     choice: Choice,
     index: Path,
-    system: Recipe | None,
     out: Path,
     options: Any,
     schedule: Schedule,
     depths: tuple[int, int],
     identity: Any = None,
+    system: Recipe | None = None,
     **how: Unpack[How],
 ) -> Iterator[GroupTraining]:
     """Begins or continues the training of the model `out`, on groups that are mined first.
@@ -420,20 +426,21 @@ def group_training(
         kind: The kind of model.
         choice: Which contexts to learn from, and which to measure on.
         index: The index that is searched.
-        system: The system that finds candidates, without its rerankers; by default the best that the index supports.
-            A ranker that has learnt from these contexts would order their candidates unlike those of other contexts.
         out: The model.
         options: How to train it, a dataclass.
         schedule: How long, and how fast.
         depths: How many candidates each context to learn from gets, and each to measure on.
         identity: The identity of what it starts from, where its name does not say; or its file.
+        system: The system that finds candidates, without its rerankers; by default the best that the index supports.
+            A ranker that has learnt from these contexts would order their candidates unlike those of other contexts.
         how: The device, and what is called as the work goes on.
 
     Raises:
         BuildError, InputError: As `training`.
         InputError, SourceError: As `mine_groups`.
     """
-    recipe = (system or Recipe.load(default_system(index))).without_rerankers()
+    # Where nothing is searched, only the records count.
+    recipe = (system or Recipe.load(default_system(index) if any(depths) else "bm25")).without_rerankers()
     with Recommender.open(index, recipe) as recommender:
         plan = (choice, recommender.manifest.fingerprint, recommender.recipe.to_json(), identity)
         with training(kind, out, options, schedule, plan, **how) as own:

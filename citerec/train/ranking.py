@@ -272,8 +272,7 @@ def train_ltr(
         raise too_few
     features = options.features
     trees = learn_trees(sides["train"], sides["dev"], options, seed, on_progress)
-    count = trees.best_iteration if options.patience else trees.num_trees()
-    gains = trees.feature_importance("gain", iteration=count)
+    gains = trees.feature_importance("gain")
     if not gains.sum():
         raise too_few
     # Only the order counts, so the fused score weighs more in place of trees that weigh less.
@@ -285,24 +284,25 @@ def train_ltr(
         return round(mean_metrics(cited, ranked, ["mrr@10"])["mrr@10"], 4)
 
     def learned(rows: FeatureRows) -> Any:
-        return started(rows, start) + trees.predict(rows[:, _columns(features)], num_iteration=count)
+        return started(rows, start) + trees.predict(rows[:, _columns(features)])
 
     dev = {"contexts": len(sides["dev"]), "mrr@10": mrr(learned)}
     dev["mrr@10 before"] = mrr(lambda rows: rows[:, _columns(["fused"])[0]])
     about = asdict(options) | (facts[0] if len(facts) == 1 else {"sources": facts})
-    about |= {"seed": seed, "learnt_from": len(sides["train"]), "trees": count}
+    about |= {"seed": seed, "learnt_from": len(sides["train"]), "trees": trees.best_iteration or trees.num_trees()}
     gain = {name: round(float(one / gains.sum()), 5) for name, one in zip(features, gains, strict=True)}
     made = {"corpus": "+".join(fingerprints), "system": options.system, "depth": depth}
     manifest = LtrManifest(**made, features=features, start=start, gain=gain, training=about, dev=dev)
-    return write_model(
-        RANKER, out, manifest, learnt, lambda folder: trees.save_model(folder / MODEL, num_iteration=count)
-    )
+    return write_model(RANKER, out, manifest, learnt, lambda folder: trees.save_model(folder / MODEL))
 
 
 def learn_trees(
     train: Sequence[Example], dev: Sequence[Example], options: LtrOptions, seed: int, on_progress: Progress
 ) -> Any:
-    """LightGBM's trees (a `lightgbm.Booster`) over the features; dev decides when to stop, if the options say so."""
+    """LightGBM's trees (a `lightgbm.Booster`) over the features; dev decides when to stop, if the options say so.
+
+    Whatever reads them reads those up to the best on dev, then.
+    """
     import lightgbm
 
     def dataset(examples: Sequence[Example]) -> Any:
@@ -345,8 +345,7 @@ def _with_gaps(examples: Iterable[Example], seed: int) -> list[Example]:
     return drawn
 
 
-@dataclass(frozen=True, slots=True)
-class TunedFusion:
+class TunedFusion(NamedTuple):
     """The result of tuning.
 
     Attributes:

@@ -23,7 +23,6 @@ from citerec.papers.common.written import WritingRetriever, suggestions
 from citerec.records import MARKER, Filters, Paper
 from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Positive
-from citerec.systems import Recipe
 from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, write_model
 
 if TYPE_CHECKING:
@@ -166,14 +165,10 @@ def train_citebart(
     `citerec.train_reranker`; nothing is searched, so no system is needed.
     """
     model = TextModel.open(options.base, kinds=["encoder-decoder"], device=how.get("device"))
-    system = Recipe.load("bm25")
-    begun = group_training(
-        CITEBART_DIRECTORY, choice, index, system, out, options, schedule, (0, 0), model.identity, **how
-    )
+    begun = group_training(CITEBART_DIRECTORY, choice, index, out, options, schedule, (0, 0), model.identity, **how)
     with begun as groups:
-        learner = _Learner(model, groups, options)
-        own = Learner(model.model, options.batch, learner.examples, learner.losses, learner.evaluate)
-        record = groups.fit(own)
+        learner = _learner(model, groups, options)
+        record = groups.fit(learner)
         manifest = CiteBartManifest(
             base=options.base,
             training={**groups.facts(record, "base"), "examples": len(learner.examples)},
@@ -182,48 +177,41 @@ def train_citebart(
         return write_model(CITEBART_DIRECTORY, out, manifest, groups.learnt(options.base), model.save)
 
 
-@dataclass
-class _Learner:
+def _learner(writer: TextModel, groups: GroupTraining, options: CiteBartOptions) -> Learner:
     """An encoder-decoder, and the citations that it learns to write.
 
-    Attributes:
-        examples: The number of a group, and the citation of one of its cited papers, for each that has one.
+    Its examples are the number of a group, and the citation of one of its cited papers, for each that has one.
     """
 
-    writer: TextModel
-    groups: GroupTraining
-    options: CiteBartOptions
+    def read(topic: Topic) -> list[int]:
+        """The input for a topic as token ids."""
+        return input_of(writer, topic, options.max_input_tokens)
 
-    def __post_init__(self) -> None:
-        train, dev = self.groups.read(self.groups.train), self.groups.read(self.groups.dev)
-        self.examples = [
-            (number, citation)
-            for number, (_, cited) in enumerate(train)
-            for citation in filter(None, map(citation_of, cited))
-        ]
-        if not self.examples:
-            raise InputError(
-                f"no cited paper in {self.groups.recommender.path} has an author and a year",
-                "Give other contexts, or records.",
-            )
-        self._dev = [(self._input(topic), {plain_title(citation_of(paper)) for paper in cited}) for topic, cited in dev]
+    def losses(examples: Sequence[tuple[int, str]]) -> "Iterator[torch.Tensor]":
+        topics = groups.read([groups.train[number] for number, _ in examples])
+        targets = [list(writer.encode_text(citation, _LONGEST).ids) for _, citation in examples]
+        inputs = [read(topic) for topic, _ in topics]
+        return (loss * share for loss, share in writer.losses(list(zip(inputs, targets, strict=True))))
 
-    def losses(self, examples: Sequence[tuple[int, str]]) -> "Iterator[torch.Tensor]":
-        topics = self.groups.read([self.groups.train[number] for number, _ in examples])
-        targets = [list(self.writer.encode_text(citation, _LONGEST).ids) for _, citation in examples]
-        inputs = [self._input(topic) for topic, _ in topics]
-        return (loss * share for loss, share in self.writer.losses(list(zip(inputs, targets, strict=True))))
-
-    def evaluate(self) -> tuple[float, dict[str, float]]:
+    def evaluate() -> tuple[float, dict[str, float]]:
         right = done = 0
-        for part in in_parts(self._dev, _AT_ONCE):
-            self.groups.on_progress("measuring", done, len(self._dev))
-            written = suggestions(self.writer, [ids for ids, _ in part], 1, _LONGEST)
+        for part in in_parts(dev, _AT_ONCE):
+            groups.on_progress("measuring", done, len(dev))
+            written = suggestions(writer, [ids for ids, _ in part], 1, _LONGEST)
             first = [plain_title(texts[0].text) for texts in written]
             right += sum(text in citations - {""} for text, (_, citations) in zip(first, part, strict=True))
             done += len(part)
-        value = round(right / len(self._dev), 4)
+        value = round(right / len(dev), 4)
         return value, {METRIC: value}
 
-    def _input(self, topic: Topic) -> list[int]:
-        return input_of(self.writer, topic, self.options.max_input_tokens)
+    examples = [
+        (number, citation)
+        for number, (_, cited) in enumerate(groups.read(groups.train))
+        for citation in filter(None, map(citation_of, cited))
+    ]
+    if not examples:
+        fault = f"no cited paper in {groups.recommender.path} has an author and a year"
+        raise InputError(fault, "Give other contexts, or records.")
+    topics = groups.read(groups.dev)
+    dev = [(read(topic), {plain_title(citation_of(paper)) for paper in cited}) for topic, cited in topics]
+    return Learner(writer.model, options.batch, examples, losses, evaluate)

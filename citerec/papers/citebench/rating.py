@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ValidationError
 
+from citerec.corpus.reading import read_failures
 from citerec.diagnostics.review import cohens_kappa
 from citerec.errors import InputError, first_fault
 from citerec.evaluation.predictions import Predictions
@@ -185,10 +186,8 @@ def read_sheets(sheets: Sequence[Path], key_path: Path) -> tuple[pd.DataFrame, d
 
 
 def _text(path: Path) -> str:
-    try:
+    with read_failures(path):
         return path.read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", "Check path and permissions.") from error
 
 
 def _ratings(path: Path, key: Key) -> pd.DataFrame:

@@ -28,7 +28,7 @@ def ncn(
     defaults: dict[str, Any] = {"epochs": 5, "evaluations": 5, "learning_rate": 1e-3}
     settings = source.settings(Choice, NcnOptions, Sizes, own=("sizes",), **defaults)
     place, options = out or trained_of(source.place, "ncn"), settings.of(NcnOptions, sizes=settings.of(Sizes))
-    tell(place, source.learn(train_ncn, settings, place, options, recipe_of(system)))
+    tell(place, source.learn(train_ncn, settings, place, options, system=recipe_of(system)))
 
 
 def hatten(

@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from citerec.contexts.provenance import folded
 from citerec.contexts.topic import LeakRules, Topic
+from citerec.corpus.reading import read_failures
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import hash_sample
@@ -33,7 +34,6 @@ from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_se
 from citerec.papers.diagnostic.networks import open_network, save_network
 from citerec.records import Paper
 from citerec.settings import Amount, Positive, Share
-from citerec.systems import Recipe
 from citerec.train.groups import (
     Choice,
     Group,
@@ -288,7 +288,7 @@ def glove_vectors(path: Path, wanted: set[str], on_progress: Progress) -> Iterat
     """
     dimension = 0
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with read_failures(path), path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, 1):
                 # A word with spaces in it, of which some files have a few, is in no text.
                 word, *numbers = line.rstrip().rsplit(" ", dimension or -1)
@@ -299,8 +299,6 @@ def glove_vectors(path: Path, wanted: set[str], on_progress: Progress) -> Iterat
                 dimension = dimension or len(numbers)
                 if word in wanted:
                     yield word, np.array(numbers, dtype=np.float32).reshape(dimension)
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror or error}", "Give a readable file.") from error
     except ValueError as error:
         fault = f"line {number:,} of {path} is not a word and {dimension} numbers"
         raise SourceError(fault, "Give a file in GloVe's text format, whole and unpacked.") from error
@@ -376,10 +374,7 @@ def train_hatten(
     """
     file = Path(options.words)
     identity = file if file.is_file() else model_identity(find_model(options.words))
-    system = Recipe.load("bm25")  # it finds nothing here: the recommender has the records
-    with group_training(
-        HATTEN_DIRECTORY, choice, index, system, out, options, schedule, (0, 0), identity=identity, **how
-    ) as groups:
+    with group_training(HATTEN_DIRECTORY, choice, index, out, options, schedule, (0, 0), identity, **how) as groups:
         store = groups.recommender.store
         needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}
         pool = Pool(store, needed, options.pool, choice.seed)
@@ -398,13 +393,8 @@ def train_hatten(
             training=groups.facts(record, "words"),
             dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
         )
-        return write_model(
-            HATTEN_DIRECTORY,
-            out,
-            manifest,
-            groups.learnt(options.words),
-            lambda folder: learner.averaged.save(folder, manifest),
-        )
+        learnt = groups.learnt(options.words)
+        return write_model(HATTEN_DIRECTORY, out, manifest, learnt, lambda at: learner.averaged.save(at, manifest))
 
 
 def _texts(store: PaperStore, pool: "Pool", groups: Sequence[Group]) -> Iterator[str]:

@@ -27,9 +27,8 @@ from citerec.models.loading import MANIFEST, ModelManifest, torch_device
 from citerec.papers.diagnostic.networks import WEIGHTS, open_network, save_network
 from citerec.records import Paper
 from citerec.settings import Positive
-from citerec.systems import Recipe
 from citerec.train.encoders import tuned
-from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, write_model
+from citerec.train.groups import Choice, GroupTraining, HowFound, Learner, Schedule, group_training, write_model
 
 VOCABULARY = "vocabulary.json"
 NCN_DIRECTORY = Kind(
@@ -279,13 +278,7 @@ class NcnOptions:
 
 
 def train_ncn(
-    choice: Choice,
-    index: Path,
-    out: Path,
-    options: NcnOptions,
-    schedule: Schedule,
-    system: Recipe | None = None,
-    **how: Unpack[How],
+    choice: Choice, index: Path, out: Path, options: NcnOptions, schedule: Schedule, **how: Unpack[HowFound]
 ) -> Manifest:
     """Trains an NCN, in place of an earlier one at `out`. An interrupted training is resumed.
 
@@ -293,18 +286,15 @@ def train_ncn(
     the candidates of `system`. Optimiser and schedule are those of our other models, not Adam at a constant rate.
     Arguments and errors are those of `citerec.train_reranker`.
     """
-    with group_training(
-        NCN_DIRECTORY, choice, index, system, out, options, schedule, (0, options.depth), **how
-    ) as groups:
+    depths = (0, options.depth)
+    with group_training(NCN_DIRECTORY, choice, index, out, options, schedule, depths, **how) as groups:
         examples, words = _survey(groups, options.sizes.vocabulary)
         if not examples:
-            raise InputError(
-                f"no paper that {choice.path} cites has a title in {groups.recommender.path}", "Give other contexts."
-            )
+            fault = f"no paper that {choice.path} cites has a title in {groups.recommender.path}"
+            raise InputError(fault, "Give other contexts.")
         torch.manual_seed(schedule.seed)
         model = Ncn(options.sizes, words).to(torch_device(how.get("device")))
-        learner = _Learner(model, groups)
-        record = groups.fit(Learner(model, options.batch, examples, learner.losses, learner.evaluate))
+        record = groups.fit(_learner(model, groups, examples))
         dev = dict(record.results)
         manifest = Manifest(
             sizes=options.sizes,
@@ -333,23 +323,21 @@ def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], di
     return examples, {kind: Vocabulary.of(words, size) for kind, words in counts.items()}
 
 
-@dataclass
-class _Learner:
+def _learner(model: Ncn, groups: GroupTraining, examples: Sequence[tuple[int, int]]) -> Learner:
     """An NCN, and the cited papers whose titles it learns to write."""
 
-    model: Ncn
-    groups: GroupTraining
-
-    def losses(self, examples: Sequence[tuple[int, int]]) -> Iterator[torch.Tensor]:
-        topics, papers = zip(*self.groups.read([self.groups.train[number] for number, _ in examples]), strict=True)
+    def losses(examples: Sequence[tuple[int, int]]) -> Iterator[torch.Tensor]:
+        topics, papers = zip(*groups.read([groups.train[number] for number, _ in examples]), strict=True)
         cited = [of_group[slot] for (_, slot), of_group in zip(examples, papers, strict=True)]
-        losses, titles = self.model(self.model.read(topics), cited)
+        losses, titles = model(model.read(topics), cited)
         yield losses.sum() / (titles != PADDING).sum()
 
-    def evaluate(self) -> tuple[float, dict[str, float]]:
+    def evaluate() -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over weights, and results with the best weight."""
         scores = []
-        for group, (topic, _) in zip(self.groups.dev, self.groups.read(self.groups.dev, "measuring"), strict=True):
-            papers = self.groups.recommender.store.papers(one.paper_id for one in group.candidates)
-            scores.append((group, self.model.scores(topic, [papers[one.paper_id] for one in group.candidates])))
+        for group, (topic, _) in zip(groups.dev, groups.read(groups.dev, "measuring"), strict=True):
+            papers = groups.recommender.store.papers(one.paper_id for one in group.candidates)
+            scores.append((group, model.scores(topic, [papers[one.paper_id] for one in group.candidates])))
         return tuned(scores)
+
+    return Learner(model, groups.options.batch, examples, losses, evaluate)
