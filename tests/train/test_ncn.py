@@ -76,8 +76,8 @@ def train(planted: Path) -> Train:
         choice = made_of(Choice, changes, path=planted / contexts, dev=planted / dev)
         options = made_of(NcnOptions, changes, sizes=TINY, depth=8, batch=8)
         schedule = made_of(Schedule, changes, learning_rate=1e-2, evaluations=2, checkpoint_every=2)
-        system = Recipe.load("bm25")
-        return train_ncn(choice, planted / "index", out, options, schedule, system, device="cpu", **how_of(changes))
+        how = {"system": Recipe.load("bm25"), "device": "cpu", **how_of(changes)}
+        return train_ncn(choice, planted / "index", out, options, schedule, **how)
 
     return call
 
@@ -138,7 +138,7 @@ def test_papers_without_titles_are_not_learned(tmp_path: Path) -> None:
             tmp_path / "ncn",
             NcnOptions(TINY),
             Schedule(learning_rate=1e-2),
-            Recipe.load("bm25"),
+            system=Recipe.load("bm25"),
         )
 
 
