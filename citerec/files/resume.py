@@ -27,26 +27,25 @@ class Journal:
     """Notes of one piece of work, kept in its folder, which is emptied if it belongs to another plan.
 
     A plan is everything that the result depends on, as a JSON object; the version of citerec is added.
+
+    Attributes:
+        notes: What was noted, by name.
     """
 
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
         self.folder = folder
-        self._notes = read_json(folder / JOURNAL) or {}
+        self.notes = read_json(folder / JOURNAL) or {}
         stated = orjson.loads(orjson.dumps({"citerec": __version__, **plan}))
-        if self._notes.get("plan") != stated:
+        if self.notes.get("plan") != stated:
             remove(folder)
             folder.mkdir(parents=True)
-            self._notes = {}
+            self.notes = {}
             self.note(plan=stated)
-
-    def get(self, name: str) -> Any:
-        """A note; None if there is none."""
-        return self._notes.get(name)
 
     def note(self, **notes: Any) -> None:
         """Writes notes, durably and all at once."""
-        self._notes |= notes
-        write_json(self.folder / JOURNAL, self._notes)
+        self.notes |= notes
+        write_json(self.folder / JOURNAL, self.notes)
 
 
 Named = Mapping[str, Any]

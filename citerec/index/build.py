@@ -177,13 +177,13 @@ def _made(
     _ = ENGINES[options.layout.engine]  # an unknown one ends here, not after hours
     with manifests.next_generation(index, plan) as journal:
         making = journal.folder
-        if start and journal.get("first_shard") is None:
+        if start and journal.notes.get("first_shard") is None:
             journal.note(first_shard=_copy_store(start, making / STORE))
         if start and start.resolve() != index.resolve() and (start / manifests.CACHE).is_file():
             shutil.copy2(start / manifests.CACHE, index / manifests.CACHE)
         store = stores.open_store(options.store) if options.store else SqliteStore(making / STORE)
         with contextlib.closing(store):
-            first, max_bad, workers = journal.get("first_shard") or 1, options.max_bad, options.workers
+            first, max_bad, workers = journal.notes.get("first_shard") or 1, options.max_bad, options.workers
             ingest(shards, store, first=first, max_bad=max_bad, workers=workers, on_progress=on_progress)
             return _write_parts(making, start, store, options, on_progress)
 

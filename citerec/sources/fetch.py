@@ -652,7 +652,7 @@ def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
                 f"Repeat that command to finish it, or remove {work}, or give another --out.",
             )
         journal = Journal(work, plan.identity)
-        if not journal.get("is_whole"):
+        if not journal.notes.get("is_whole"):
             _get(plan, work, manner).write(work)
             journal.note(is_whole=True)  # a call that is killed from here on does not need the notes
         remove(work / NOTES)

@@ -53,7 +53,7 @@ def test_a_damaged_journal_is_no_journal_of_the_plan(tmp_path: Path) -> None:
     Journal(tmp_path / "work", {"seed": 1})
     for changed in damaged((tmp_path / "work" / JOURNAL).read_bytes(), 100):
         (tmp_path / "work" / JOURNAL).write_bytes(changed)
-        assert Journal(tmp_path / "work", {"seed": 1}).get("plan")
+        assert Journal(tmp_path / "work", {"seed": 1}).notes.get("plan")
 
 
 def counted(shard: Path, out: Path, _parameters: Any) -> dict[str, int]:

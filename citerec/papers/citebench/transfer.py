@@ -70,12 +70,12 @@ def train_and_write(
             journal = Journal(beside(predictions_of(out, test, name, 0).parent, "journal"), plan)
             for seed in transfer.seeds:
                 predictions = predictions_of(out, test, name, seed)
-                if predictions.exists() and seed in (journal.get("done") or ()):
+                if predictions.exists() and seed in (journal.notes.get("done") or ()):
                     continue
                 predictions.parent.mkdir(parents=True, exist_ok=True)
                 writer = Seq2seqWriter.open(str(models / f"seed-{seed}"), kind=options.writes, device=device)
                 write_batch(tasks, writer, predictions, on_progress=on_progress)
-                journal.note(done=[*(journal.get("done") or ()), seed])
+                journal.note(done=[*(journal.notes.get("done") or ()), seed])
 
 
 def predictions_of(out: Path, test: str, trained: str, seed: int) -> Path:

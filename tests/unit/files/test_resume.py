@@ -137,12 +137,12 @@ def test_other_parameters_and_another_version_are_other_work(bench: Bench) -> No
 def test_a_journal_goes_on_with_its_own_plan_only(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "work", {"inputs": ("a", 1), "options": {"x": None}})
     (half := tmp_path / "work" / "half").touch()
-    assert journal.get("rows") is None
+    assert journal.notes.get("rows") is None
     journal.note(rows=3)
     again = Journal(tmp_path / "work", {"options": {"x": None}, "inputs": ("a", 1)})
-    assert again.get("rows") == 3 and half.exists()
+    assert again.notes.get("rows") == 3 and half.exists()
     plan = {"inputs": ("a", 2), "options": {"x": None}}
-    assert Journal(tmp_path / "work", plan).get("rows") is None and not half.exists()
+    assert Journal(tmp_path / "work", plan).notes.get("rows") is None and not half.exists()
     half.touch()
     (tmp_path / "work" / "journal.json").write_bytes(b'{"plan')  # torn
     Journal(tmp_path / "work", plan)
