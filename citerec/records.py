@@ -301,10 +301,10 @@ _SHOWN: tuple[str, ...] = ("paper_id", "title", "year", "venue", "authors", "abs
 _SHOWN += ("fields_of_study", "citation_count", "external_ids")
 
 
-def paper_to_json(paper: Paper) -> dict[str, Any]:
-    """A paper as a JSON object (docs/formats.md, "Answers as JSON")."""
+def paper_to_json(paper: Paper, shown: Sequence[str] = _SHOWN) -> dict[str, Any]:
+    """Fields of a paper as a JSON object (docs/formats.md, "Answers as JSON")."""
     values = asdict(paper) | {"paper_id": json_id(paper.paper_id)}
-    return {name: list(value) if isinstance(value := values[name], tuple) else value for name in _SHOWN}
+    return {name: list(value) if isinstance(value := values[name], tuple) else value for name in shown}
 
 
 def to_json(hit: Hit) -> dict[str, Any]:
@@ -320,6 +320,5 @@ def to_json(hit: Hit) -> dict[str, Any]:
     if hit.cited_before:
         answer["cited_before"] = hit.cited_before
     if hit.also:
-        shown = ("paper_id", "title", "year", "venue")
-        answer["also"] = [{name: paper_to_json(other)[name] for name in shown} for other in hit.also]
+        answer["also"] = [paper_to_json(other, ("paper_id", "title", "year", "venue")) for other in hit.also]
     return answer

@@ -141,7 +141,5 @@ def shipped(*parts: str) -> Path:
     """A file or folder that comes with citerec: inside the wheel, or in its place in a checkout."""
     package = Path(__file__).parent
     inside = package.joinpath("shipped", *parts)
-    if inside.exists():
-        return inside
-    root = package.parent
-    return root.joinpath("indexes", *parts) if parts[0] in ("recipes", "ranker") else root.joinpath(*parts)
+    folder = package.parent / "indexes" if parts[0] in ("recipes", "ranker") else package.parent
+    return inside if inside.exists() else folder.joinpath(*parts)

@@ -259,10 +259,7 @@ def _begin(parent: int) -> None:
     end_with(parent)
 
 
-T = TypeVar("T")
-
-
-def in_parts(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def in_parts(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Lists of `size` items, in order; the last one may be shorter."""
     remaining = iter(items)
     while part := list(itertools.islice(remaining, size)):
