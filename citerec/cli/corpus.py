@@ -207,17 +207,17 @@ def merge(
 def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> None:
     """Shows terms, sizes and time; stops if the disk is too small or the user does not agree."""
     found = estimate(plan, workers)
-    rows = [[one.dataset, *map(_known, (one.bytes, one.kept)), _time(one.seconds)] for one in found.datasets]
-    rows.append(["in all", *map(_known, (found.bytes, found.kept)), _time(found.seconds)])
+    rows = [[one.dataset, *map(_known, (one.bytes, one.kept)), _time(one.seconds)] for one in found]
     table = Table([*left("dataset"), *right("to read", "on disk", "time")], rows)
     what = f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}"
     say(what, _terms(plan.release.terms), table)
-    needed = found.room(index=index)
+    whole = found[-1]
+    needed = whole.room(index=index)
     if index and not math.isnan(needed):
-        room, time = size_in_words(needed - found.room(index=False)), _time(found.index_seconds())
+        room, time = size_in_words(needed - whole.room(index=False)), _time(whole.index_seconds())
         say(f"The index takes up to {room} while it is built, and about {time}.")
     say("These are estimates from the first megabytes of each dataset.")
-    if found.papers == 0:
+    if whole.records == 0:
         note("No paper of the first megabytes is of this cut: are fields and venues spelled as the source does?")
     standing = next(folder for folder in (plan.out.resolve(), *plan.out.resolve().parents) if folder.exists())
     free = shutil.disk_usage(standing).free

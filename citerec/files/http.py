@@ -4,7 +4,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,9 +19,10 @@ from requests.adapters import HTTPAdapter
 from citerec.errors import CiterecError
 from citerec.version import __version__
 
-AGENT = f"citerec/{__version__}"
 TRIES = 6
-_BUSY = (429, 500, 502, 503, 504)
+"""How often what may fail for a while is tried."""
+BUSY = (429, 500, 502, 503, 504)
+"""Answers of a server that may do better later."""
 _SHORT_WAIT, _LONG_WAIT = 30, 600  # seconds that a server may ask us to wait
 
 Value = TypeVar("Value")
@@ -67,7 +68,7 @@ class Pace:
             self._place.touch()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Web:
     """Asks servers. Use one per process.
 
@@ -82,7 +83,6 @@ class Web:
     """
 
     pace: Pace | None = None
-    _: KW_ONLY
     patience: float = 1.0
     tries: int = TRIES
     seconds: tuple[float, float] = (10, 60)
@@ -148,12 +148,12 @@ class Web:
                 return super().send(request, stream, *arguments, **options)
 
         session = self.new_session()
-        session.headers["User-Agent"] = AGENT
+        session.headers["User-Agent"] = f"citerec/{__version__}"
         retry = urllib3.Retry(
             self.tries - 1,
             connect=0 if self.hurries else None,
             read=False if self.hurries else None,
-            status_forcelist=_BUSY,
+            status_forcelist=BUSY,
             backoff_factor=self.patience,
             raise_on_status=False,
             retry_after_max=_SHORT_WAIT if self.hurries else _LONG_WAIT,

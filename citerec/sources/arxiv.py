@@ -131,8 +131,7 @@ class Arxiv(Corpus):
             until = min(last, following - timedelta(days=1))
             asked = {"verb": verb, "metadataPrefix": "arXiv", "from": first.isoformat(), "until": until.isoformat()}
             prefix, kind = ("", PAPERS) if verb == "ListRecords" else ("deleted-", DELETED)
-            name = f"{prefix}{first:%Y-%m}.jsonl"
-            files.append(RemoteFile("papers", name, kind, f"{self._oai}?{urlencode(asked)}"))
+            files.append(RemoteFile("papers", f"{prefix}{first:%Y-%m}.jsonl", kind, f"{self._oai}?{urlencode(asked)}"))
             first = following
         return files
 

@@ -30,7 +30,7 @@ from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest, identity
 from citerec.files.http import TRIES, Named, Web, WebError, host_of, refused, unreachable
 from citerec.files.registry import Registry
-from citerec.files.writing import writing_file
+from citerec.files.writing import write_bytes
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper, Record
 
 
@@ -397,8 +397,7 @@ class Ids:
         """Writes the set to a file, whole: a line of JSON with the sizes, the bitmaps, the other ids."""
         blobs = {letters: self._numbers[letters].serialize() for letters in sorted(self._numbers)}
         head = orjson.dumps({letters: len(blob) for letters, blob in blobs.items()})
-        with writing_file(path) as partial:
-            partial.write_bytes(b"\n".join([head, b"".join(blobs.values()) + "\n".join(sorted(self._others)).encode()]))
+        write_bytes(path, b"\n".join([head, b"".join(blobs.values()) + "\n".join(sorted(self._others)).encode()]))
 
     @classmethod
     def load(cls, path: Path) -> Self:

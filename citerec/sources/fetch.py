@@ -26,11 +26,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_fie
 from citerec.corpus.base import CORPUS, REMOVED, UPDATES
 from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, writing_lines
 from citerec.errors import InputError, first_fault
-from citerec.files.http import Pace, WebError
+from citerec.files.http import TRIES, Pace, WebError
 from citerec.files.parallel import available_processors, outcomes_of
 from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
 from citerec.files.resume import JOURNAL, Journal, read_json
-from citerec.files.writing import Kind, alone, beside, exchange, remove, write_failures, write_json, writing_file
+from citerec.files.writing import Kind, alone, beside, exchange, remove, write_bytes, write_failures, writing_file
 from citerec.records import Paper
 from citerec.sources.base import (
     CORPORA,
@@ -56,7 +56,6 @@ from citerec.sources.base import (
 )
 from citerec.version import __version__
 
-_TRIES = 6
 _BUFFER = 1 << 20
 
 
@@ -74,7 +73,8 @@ class Place:
         # The manners are for public servers: one on this machine is asked without waiting.
         if self.url and urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1"):
             return part(FileWeb(patience=0.01), self.url)
-        return part(FileWeb(Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)), self.url)
+        pace = Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)
+        return part(FileWeb(pace=pace), self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,17 +194,17 @@ def read_part(job: Job, file: RemoteFile) -> Part:
     receipt = job.notes / f"{file.name}.json"
     with contextlib.suppress(FileNotFoundError):
         return Part.model_validate_json(receipt.read_bytes())
-    for failed in range(_TRIES):
+    for failed in range(TRIES):
         try:
             part = _read_once(job, file)
         except (ChangedError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             reason = str(error)
             time.sleep(job.place.open().web.patience * 2**failed)
         else:
-            write_json(receipt, part.model_dump())
+            write_bytes(receipt, part.model_dump_json().encode())
             return part
     raise WebError(
-        f"{file.dataset}/{file.name} came broken {_TRIES} times ({reason})",
+        f"{file.dataset}/{file.name} came broken {TRIES} times ({reason})",
         "Try again later: it goes on with this file.",
     )
 
@@ -428,8 +428,7 @@ class Passes:
 
     def _write_quarantine(self) -> None:
         """Joins the bad records into one file of JSON Lines, if there are any."""
-        bad = [part for part in self._parts if part.bad]
-        if bad:
+        if bad := [part for part in self._parts if part.bad]:
             with writing_file(self.work / QUARANTINE) as partial, partial.open("wb") as out:
                 for part in bad:
                     with gzip.open(self.work / NOTES / part.dataset / f"{part.name}.bad") as lines:
@@ -505,8 +504,7 @@ class FetchedCorpus(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Writes the manifest to a folder."""
-        with writing_file(folder / CORPUS) as partial:
-            partial.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        write_bytes(folder / CORPUS, self.model_dump_json(indent=2).encode() + b"\n")
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -518,8 +516,7 @@ class FetchedCorpus(BaseModel):
         if not KIND.is_at(folder):
             raise InputError(f"{folder} is no fetched corpus", "Fetch one: citerec corpus get SOURCE --out FOLDER")
         try:
-            stated = read_json(folder / CORPUS) or {}
-            return cls.model_validate({**stated, "folder": folder})
+            return cls.model_validate({**(read_json(folder / CORPUS) or {}), "folder": folder})
         except ValidationError as error:
             fault = first_fault(error)
             raise InputError(f"{folder / CORPUS} is damaged ({fault})", "Fetch the corpus again.") from None
@@ -580,11 +577,9 @@ def make_plan(place: Place, out: Path, release: str | None, datasets: Sequence[s
     check_free(out)
     found = corpus.release(release or unfinished(out).get("release"))
     known = {dataset.name: dataset for dataset in found.datasets}
-    for name in datasets:
-        if name not in known:
-            raise InputError(
-                f"release {found.name} of {corpus.name} has no dataset {name!r}", f"Choose: {', '.join(known)}."
-            )
+    if unknown := [name for name in datasets if name not in known]:
+        fault = f"release {found.name} of {corpus.name} has no dataset {unknown[0]!r}"
+        raise InputError(fault, f"Choose: {', '.join(known)}.")
     chosen = [
         name
         for name, one in known.items()
@@ -759,62 +754,36 @@ class Expected:
     """What is expected of a dataset; NaN where it is not known before it is read.
 
     Attributes:
-        dataset: Its name.
-        files: How many files it has.
-        bytes: Their size.
+        dataset: Its name, or "in all".
+        bytes: The size of its files.
         passes: How often they are read.
-        records: How many records are kept.
+        records: How many records are kept; in all, how many papers.
         kept: The size of these here, in bytes.
         seconds: How long it takes.
     """
 
     dataset: str
-    files: int
     bytes: float
     passes: int
     records: float
     kept: float
     seconds: float
 
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What is expected of a release; NaN as in its datasets."""
-
-    datasets: tuple[Expected, ...]
-
-    @property
-    def papers(self) -> float:
-        """How many papers are kept."""
-        return self.datasets[0].records
-
-    @property
-    def bytes(self) -> float:
-        """How many bytes are fetched."""
-        return sum(one.bytes * one.passes for one in self.datasets)
-
-    @property
-    def kept(self) -> float:
-        """How many bytes are written."""
-        return sum(one.kept for one in self.datasets)
-
-    @property
-    def seconds(self) -> float:
-        """How long fetching takes."""
-        return sum(one.seconds for one in self.datasets)
-
     def room(self, *, index: bool) -> float:
-        """The bytes of disk that are needed, with an index if one is made."""
+        """The bytes of disk that are needed, with an index of as many papers as records if one is made."""
         # While an index is built, there may be two of it.
-        return _ROOM * (self.kept + (2 * _INDEX_BYTES * self.papers if index else 0))
+        return _ROOM * (self.kept + (2 * _INDEX_BYTES * self.records if index else 0))
 
     def index_seconds(self) -> float:
-        """How long an index with vectors takes here, on processors alone."""
-        return (_INDEX_SECONDS + _ENCODE_SECONDS) * 2 / available_processors() * self.papers
+        """How long an index of as many papers, with vectors, takes here, on processors alone."""
+        return (_INDEX_SECONDS + _ENCODE_SECONDS) * 2 / available_processors() * self.records
 
 
-def estimate(plan: Plan, workers: int | None = None) -> Estimate:
-    """Reads the first megabytes of each dataset; errors as for `read_part`."""
+def estimate(plan: Plan, workers: int | None = None) -> list[Expected]:
+    """What the first megabytes of each dataset let expect, papers first, and at the end all of them together.
+
+    Errors as for `read_part`.
+    """
     corpus, cut = plan.place.open(), plan.cut
     datasets = {name: files for name, files in plan.files.items() if files}
     if plan.citations:
@@ -843,8 +812,10 @@ def estimate(plan: Plan, workers: int | None = None) -> Estimate:
                 kept = math.nan if name in plan.files else 0.0
                 passes += int(is_main) + (cut.hops if name == corpus.citations else 0)
             seconds *= times * passes / max(1, min(workers or corpus.workers, corpus.workers, len(files)))
-            found.append(Expected(name, len(files), whole, passes, kept * part.kept, kept * part.size, seconds))
-    return Estimate(tuple(found))
+            found.append(Expected(name, whole, passes, kept * part.kept, kept * part.size, seconds))
+    fetched = sum(one.bytes * one.passes for one in found)
+    written, seconds = sum(one.kept for one in found), sum(one.seconds for one in found)
+    return [*found, Expected("in all", fetched, 1, found[0].records, written, seconds)]
 
 
 def _about_papers() -> Keeps:

@@ -19,7 +19,7 @@ from requests import Session
 from citerec.corpus import csl, openalex, s2ag
 from citerec.corpus.reading import read_text
 from citerec.errors import ServiceError, SettingsError
-from citerec.files.http import Pace, Web, WebError
+from citerec.files.http import BUSY, Pace, Web, WebError
 from citerec.files.registry import Registry
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Paper
@@ -31,7 +31,6 @@ EMAIL = "CITEREC_EMAIL"
 """Name of the environment variable with an address, for services that answer those faster whom they can write to."""
 
 _SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compared
-_BUSY = (429, 500, 502, 503, 504)
 _SHOWN = 120  # characters of what a service says
 _OTHERWISE = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
 
@@ -104,7 +103,7 @@ class LookUp(ABC):
         self._lock, self._host = threading.Lock(), urlsplit(self.manners.url).netloc or self.manners.url
         place = live_folder() / (manners.section or self.name).replace("_", "-")
         self._web = Web(
-            Pace(manners.pace, Path(f"{place}.pace")),
+            pace=Pace(manners.pace, Path(f"{place}.pace")),
             tries=manners.tries,
             seconds=(manners.timeout, manners.timeout),
             hurries=True,
@@ -217,7 +216,7 @@ class LookUp(ABC):
             return f"Check the key in {self.key}, or unset it." if self.key_given() else f"Set a key: {own}."
         if status == 429 and self.key and not self.key_given():
             return f"Use a key of your own: {own}, wait some minutes, {_OTHERWISE}"
-        if status in _BUSY:
+        if status in BUSY:
             return f"Try again later, {_OTHERWISE}"
         return f"Is {self.manners.section}.url right? If so, {self.title} has changed: please report it."
 
