@@ -198,10 +198,8 @@ def merge(
         raise UsageError(f"{wrong[0]!r} is no name of a source: it has letters, digits and - only")
     with progress_bar() as on_progress:
         counts = merge_corpora(named, out, on_progress, workers=workers, max_bad=max_bad)
-    say(
-        f"{out}: {counts.records:,} records are {counts.works:,} papers; {counts.shared:,} are of several sources.\n"
-        f"Build an index of it: citerec index build {out} --out indexes/{out.name}"
-    )
+    said = "{records:,} records are {works:,} papers; {shared:,} are of several sources.".format_map(counts)
+    say(f"{out}: {said}\nBuild an index of it: citerec index build {out} --out indexes/{out.name}")
 
 
 def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> None:

@@ -183,18 +183,9 @@ CREATE INDEX names_work ON names (work);
 """
 
 
-@dataclass(frozen=True, slots=True)
-class MergeCounts:
-    """How many records were merged into how many works, and how many works have records of several sources."""
-
-    records: int
-    works: int
-    shared: int
-
-
 def merge_corpora(
     sources: Mapping[str, Path], out: Path, on_progress: Progress, *, max_bad: float = 0.05, workers: int | None = None
-) -> MergeCounts:
+) -> dict[str, int]:
     """Merges the papers of several sources into a folder, in place of one that is already there.
 
     An interrupted run is resumed: files that were read are not read again.
@@ -207,6 +198,10 @@ def merge_corpora(
         on_progress: Called as the work goes on.
         max_bad: As for `ingest`.
         workers: As for `ingest`.
+
+    Returns:
+        How many `records` were merged into how many `works`, and how many works have records of several sources:
+        `shared`.
 
     Raises:
         InputError: There are not two sources, or something else is at `out`.
@@ -231,9 +226,9 @@ def merge_corpora(
         merging = stack.enter_context(contextlib.closing(Merging(stores, folder / "works.sqlite")))
         counts = merging.find_works(on_progress)
         with KIND.writing(out) as partial:
-            _write(partial, "papers", map(paper_line, merging.papers()), counts.works, on_progress)
+            _write(partial, "papers", map(paper_line, merging.papers()), counts["works"], on_progress)
             _write(partial, "citations", merging.citations(), 0, on_progress)
-            stated = {"kind": KIND.kind, "sources": list(sources), **asdict(counts)}
+            stated = {"kind": KIND.kind, "sources": list(sources), **counts}
             (partial / MANIFEST).write_bytes(orjson.dumps(stated, option=orjson.OPT_INDENT_2) + b"\n")
     remove(folder)
     return counts
@@ -276,8 +271,8 @@ class Merging:
         """Closes the database of works."""
         self._database.close()
 
-    def find_works(self, on_progress: Progress) -> MergeCounts:
-        """Finds which records are of one work."""
+    def find_works(self, on_progress: Progress) -> dict[str, int]:
+        """Finds which records are of one work; returns the counts of `merge_corpora`."""
         whole, done = sum(store.counts().papers for _, store in self._sources), 0
         for source, (name, store) in enumerate(self._sources):
             for papers in in_parts(store.all_papers(), _READ_BATCH):
@@ -288,7 +283,7 @@ class Merging:
                 on_progress(f"finding works of {name}", done, whole)
         of_works = "SELECT COUNT(DISTINCT source) AS sources FROM names WHERE name = '' GROUP BY work"
         works, shared = self._all(f"SELECT COUNT(*), COALESCE(SUM(sources > 1), 0) FROM ({of_works})")[0]
-        return MergeCounts(done, works, shared)
+        return {"records": done, "works": works, "shared": shared}
 
     def papers(self) -> Iterator[Paper]:
         """One paper for each work, with `origins`: from which source each field came."""
