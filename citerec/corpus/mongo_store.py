@@ -236,9 +236,8 @@ def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[
 
 def _told(error: PyMongoError, name: str, *, opening: bool) -> InputError | StoreError:
     if isinstance(error, OperationFailure) and error.code in _REFUSED:
-        remedy = (
-            "Give a user with the role readWrite on this database; if users are in another one, add ?authSource=admin"
-        )
+        remedy = "Give a user with the role readWrite on this database; "
+        remedy += "if users are in another one, add ?authSource=admin"
         return InputError(f"{name} refuses this user", remedy)
     if opening and (isinstance(error, ConnectionFailure) or error.timeout):
         remedy = "Start it, or correct the host, the port and the options in the address."

@@ -248,11 +248,10 @@ class PaperStore(ABC):
         """
         total = 0
         for table in RECORDS:
-            key = hashlib.blake2b(digest_size=_DIGEST_BYTES, person=table.encode())
             for row in self.select(table):
-                whole = key.copy()
-                whole.update(repr(row).encode("utf-8", "surrogatepass"))
-                total += int.from_bytes(whole.digest(), "little")
+                text = repr(row).encode("utf-8", "surrogatepass")
+                digest = hashlib.blake2b(text, digest_size=_DIGEST_BYTES, person=table.encode()).digest()
+                total += int.from_bytes(digest, "little")
         return f"{total % (1 << 8 * _DIGEST_BYTES):0{2 * _DIGEST_BYTES}x}"
 
     def json(self, text: str) -> Any:
@@ -352,8 +351,6 @@ SELECT
     UNION ALL SELECT cited_id FROM citations) WHERE paper_id NOT IN (SELECT paper_id FROM papers))
 """
 
-_FULL = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC")
-
 
 class SqliteStore(PaperStore):
     """Papers in one SQLite file, created if missing, unless `read_only`: then it is a finished file nobody changes.
@@ -385,26 +382,18 @@ class SqliteStore(PaperStore):
 
     # Writing
 
-    def copy(self, path: Path) -> None:
-        """Writes the same store into another file, in place of one that is there."""
-        path.unlink(missing_ok=True)
-        with self._failures(), contextlib.closing(sqlite3.connect(path)) as target:
-            self._connection.backup(target)
-
     def write(self, changes: Sequence[Change]) -> None:
         with self._lock, self._connection:
             for change in changes:
                 columns, key_size = COLUMNS[change.table], KEYS[change.table]
-                if not change.deletes:
-                    # In order of key, so that rows of one page come together. Sorting keeps the order of equal keys.
-                    rows = sorted(change.rows, key=itemgetter(slice(key_size)))
-                    marks = ", ".join("?" * len(columns))
-                    self._connection.executemany(f"INSERT OR REPLACE INTO {change.table} VALUES ({marks})", rows)
-                    continue
-                if change.table == "citations":
+                if change.deletes and change.table == "citations":
                     self._connection.execute(_BY_ID)
-                query = f"DELETE FROM {change.table} WHERE {columns[key_size - 1]} = ?"
-                self._connection.executemany(query, change.rows)
+                if change.deletes:
+                    query = f"DELETE FROM {change.table} WHERE {columns[key_size - 1]} = ?"
+                else:
+                    query = f"INSERT OR REPLACE INTO {change.table} VALUES ({', '.join('?' * len(columns))})"
+                # In order of key, so that rows of one page come together. Sorting keeps the order of equal keys.
+                self._connection.executemany(query, sorted(change.rows, key=itemgetter(slice(key_size))))
 
     def finish(self) -> None:
         self._connection.executescript(_INDEXES)
@@ -477,8 +466,7 @@ class SqliteStore(PaperStore):
         except sqlite3.ProgrammingError:
             raise  # a fault of ours, such as a closed database
         except (sqlite3.Error, orjson.JSONDecodeError) as error:
-            full = getattr(error, "sqlite_errorname", "") in _FULL  # that is of a copy, and of no file that is read
-            if not self._read_only or full:
+            if not self._read_only:
                 raise
             index = self.path.parent.parent if self.path.parent.name.isdecimal() else self.path.parent
             remedy = f"Build it again: citerec index build … --out {index}"
@@ -489,7 +477,6 @@ USERNAME = "CITEREC_MONGODB_USERNAME"
 PASSWORD = "CITEREC_MONGODB_PASSWORD"
 """Names of the environment variables that hold what the address leaves out."""
 
-_MONGODB = re.compile(r"mongodb(\+srv)?:", re.IGNORECASE)
 _HOST = r"(?:[\w.%-]+|\[[\w.:%]+\])(?::\d{1,5})?"
 # Stricter than the driver, so that no part of a password without percent-encoding is taken for a host.
 _ADDRESS = re.compile(
@@ -509,7 +496,7 @@ _KEPT_OPTIONS = re.compile(
 
 def is_mongodb(where: str | Path) -> bool:
     """Whether an address means a MongoDB database."""
-    return bool(_MONGODB.match(str(where)))
+    return str(where).lower().startswith(("mongodb:", "mongodb+srv:"))
 
 
 def name_of(where: str | Path) -> str:
@@ -568,9 +555,7 @@ def _credentials(address: re.Match[str]) -> dict[str, str]:
     username, password = os.environ.get(USERNAME), os.environ.get(PASSWORD)
     if address["user"] is not None:
         return {"password": password} if password and address["password"] is None else {}
-    if username and password:
-        return {"username": username, "password": password}
-    if username or password:
+    if bool(username) != bool(password):
         given, missing = (USERNAME, PASSWORD) if username else (PASSWORD, USERNAME)
         raise InputError(f"{given} is set and {missing} is not", "Set both, or neither.")
-    return {}
+    return {"username": username, "password": password} if username and password else {}

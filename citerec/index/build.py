@@ -16,6 +16,7 @@ from citerec.files.addresses import path_of
 from citerec.files.hashing import identity
 from citerec.files.parallel import HERE, Parallelism, Ray, in_parts
 from citerec.files.progress import Progress, no_progress
+from citerec.files.writing import writing_file
 from citerec.index import manifest as manifests
 from citerec.index.base import ENGINES, WORDS
 from citerec.index.columns import COLUMNS, write_citing, write_rows
@@ -138,10 +139,9 @@ def _changeable(index: Path) -> Manifest:
     """The manifest of an index whose papers can be copied; InputError if its records are in a MongoDB database."""
     manifest = Manifest.read(index)
     if manifest.store:
-        remedy = (
-            f"Build it again, into another database: citerec index build … --store mongodb://HOST/NEW --out {index}"
-        )
-        raise InputError(f"{index} keeps its records in {name_of(manifest.store)}: it cannot be changed", remedy)
+        command = f"citerec index build … --store mongodb://HOST/NEW --out {index}"
+        fault = f"{index} keeps its records in {name_of(manifest.store)}: it cannot be changed"
+        raise InputError(fault, f"Build it again, into another database: {command}")
     return manifest
 
 
@@ -183,8 +183,7 @@ def _made(
             shutil.copy2(start / manifests.CACHE, index / manifests.CACHE)
         store = stores.open_store(options.store) if options.store else SqliteStore(making / STORE)
         with contextlib.closing(store):
-            first, max_bad, workers = journal.notes.get("first_shard") or 1, options.max_bad, options.workers
-            ingest(shards, store, first=first, max_bad=max_bad, workers=workers, on_progress=on_progress)
+            ingest(shards, store, journal.notes.get("first_shard") or 1, options.max_bad, options.workers, on_progress)
             return _write_parts(making, start, store, options, on_progress)
 
 
@@ -237,7 +236,8 @@ def _copy_store(index: Path, path: Path) -> int:
     try:
         with contextlib.closing(SqliteStore(generation_of(index) / STORE, read_only=True)) as store:
             store.check()
-            store.copy(path)
+            with writing_file(path) as partial:
+                shutil.copyfile(store.path, partial)
             return max(store.shards(), default=0) + 1
     except IndexUnusableError as error:
         remedy = "Build it again from its sources; the existing index was not changed."
