@@ -25,7 +25,6 @@ _ENTRY_WITHOUT_SIGN = re.compile(
 )
 _FIELD = re.compile(r"\s*+,?\s*+[A-Za-z][\w-]{0,60}+\s*+=\s*+[{\"\w]")
 _MARKS = re.compile(r"(?<!\\)[{}\"]|#")  # what bibtexparser goes by
-_CLOSING = ("}", '"')
 _ENDS = re.compile(r"\s*+(?:#|$)")
 _NAMES = {"\\": "backslash", "{": "braceleft", "}": "braceright"}
 _NAMED = {name: sign for sign, name in _NAMES.items()}
@@ -202,7 +201,7 @@ def _parts(what: str, raw: str) -> list[str]:
         if sign == "#" and depth == 0 and not quoted:
             parts.append(raw[begins:position])
             begins = position + 1
-        elif sign in _CLOSING and depth == 0 and not quoted and not _ENDS.match(raw, position + 1):
+        elif sign in ("}", '"') and depth == 0 and not quoted and not _ENDS.match(raw, position + 1):
             raise RecordError(f"not BibTeX: expected a comma after {what}")
     parts.append(raw[begins:])
     return parts

@@ -1,7 +1,6 @@
 """CSL-JSON, as Zotero and pandoc read and write it."""
 
 import itertools
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ _SNIFFED_ITEMS = 20
 _VENUES = ("container-title", "event-title", "event", "collection-title", "publisher")
 _NAME = ("given", "dropping-particle", "non-dropping-particle", "family", "suffix")
 _OF_ITEMS = {"title", "author", "issued", "container-title"}
-_WITH_COMMA = re.compile(r"[,;]")
 
 
 def read_csl(path: Path) -> Iterator[Line]:
@@ -56,13 +54,12 @@ def parse_item(item: Mapping[str, Any]) -> Paper:
         "ISBN": reading.read_external_id(item, "ISBN"),
         "ArXiv": first_of(arxiv_in, addresses),
     }
-    issued = item.get("issued")
     paper = paper_of(
         None,
         ids,
         title=plain(_text(item, "title")),
         abstract=plain(_text(item, "abstract")) or None,
-        year=year_in(orjson.dumps(issued).decode()) if issued else None,
+        year=year_in(orjson.dumps(item.get("issued")).decode()),
         venue=next((venue for name in _VENUES if (venue := plain(_text(item, name)))), None),
         authors=tuple(filter(None, map(_name, names))),
     )
@@ -105,7 +102,7 @@ def csl_item(key: str, paper: Paper) -> dict[str, Any]:
 
 def _parts(author: str) -> dict[str, str]:
     given, family, suffix = parts_of(author)
-    if not given or _WITH_COMMA.search(author):
+    if not given or "," in author or ";" in author:
         return {"literal": escaped(author)}
     parts = {"family": family, "given": given, "suffix": suffix}
     return {name: escaped(part) for name, part in parts.items() if part}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 import orjson
 
@@ -124,8 +124,7 @@ def _decoder() -> Callable[[str], str]:
     # What pylatexenc leaves out, or reads as another character.
     macros = {"textasciicircum": "^", "textbraceleft": "{", "textbraceright": "}", "textless": "<", "textgreater": ">"}
     context = get_default_latex_context_db()
-    specs = [MacroTextSpec(name, character) for name, character in macros.items()]
-    context.add_context_category("citerec", macros=specs, prepend=True)
+    context.add_context_category("citerec", macros=[MacroTextSpec(*macro) for macro in macros.items()], prepend=True)
     logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
     known = latexwalker.get_default_latex_context_db()  # made again for each text otherwise
     to_text = LatexNodes2Text(context, math_mode="verbatim", keep_comments=True).latex_to_text
@@ -181,8 +180,7 @@ class BadRecord:
     beginning: str
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """The record of a line (from 1), or of an entry that begins there; `bytes_read` counts compressed bytes."""
 
     number: int
@@ -466,7 +464,6 @@ QUARANTINE = b"\x00"
 Write = Callable[[bytes], object]
 
 _LEVEL = 1  # it takes a third of the time of 6, for files some fifth larger
-_BUFFER = 1 << 20
 
 
 @contextlib.contextmanager
@@ -475,7 +472,7 @@ def writing_lines(path: Path) -> Iterator[Write]:
     with (
         path.open("wb") as raw,
         gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed,
-        io.BufferedWriter(cast("Any", packed), _BUFFER) as file,
+        io.BufferedWriter(cast("Any", packed), _PIECE) as file,
     ):
         yield _write_to(file)
 

@@ -15,7 +15,6 @@ from citerec.errors import SourceError
 from citerec.files.text import printable
 from citerec.records import MARKER, Citation, Paper, citing_name
 
-COLUMNS = tuple(Paper.__dataclass_fields__)
 _LIST_SEPARATOR = ";"
 _LONGEST_CELL = 10_000_000
 
@@ -78,7 +77,7 @@ def read_csv(path: Path) -> Iterator[Line]:
             taken.append(line)
             yield line[1].decode("utf-8", "surrogateescape")
 
-    lines, remedy = texts(), f"Columns are: {', '.join(COLUMNS)}."
+    lines, remedy = texts(), f"Columns are: {', '.join(Paper.__dataclass_fields__)}."
     rows = csv.reader(lines, strict=True)
     try:
         header = [name.strip() for name in next(rows, [])]
