@@ -496,7 +496,7 @@ _KEPT_OPTIONS = re.compile(
 
 def is_mongodb(where: str | Path) -> bool:
     """Whether an address means a MongoDB database."""
-    return str(where).lower().startswith(("mongodb:", "mongodb+srv:"))
+    return str(where).casefold().startswith(("mongodb:", "mongodb+srv:"))
 
 
 def name_of(where: str | Path) -> str:
