@@ -90,7 +90,7 @@ def test_from_a_release_to_an_index(server: S2agServer, citerec: Citerec, tmp_pa
     papers = len(state_of(tmp_path / "cs")["papers"])
     assert f"cs: {papers} papers of s2ag 2024-01-02" in result.stdout
     assert re.search(
-        rf"^x built: {papers} papers\.\n(.*\n)+  with abstract +{papers} \(100%\)$", result.stdout, re.MULTILINE
+        rf"^x built: {papers} papers\.\n(.*\n)+  with abstract +{papers} \(100%\) *$", result.stdout, re.MULTILINE
     )
     assert f"{papers} papers have a vector" in result.stdout
     assert "estimates from the first megabytes" in result.stdout
