@@ -395,11 +395,11 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
 
 def dimension_of(sources: Sequence[Path]) -> int:
     """The dimension of the first vector; SourceError if there is none."""
-    for source in sources:
-        for pairs, _ in _batches(source):
-            if dimension := next((len(vector) for _, vector in pairs if len(vector)), 0):
-                return dimension
-    raise SourceError(f"{sources[0]} holds no vector", _FORMS)
+    batches = itertools.chain.from_iterable(map(_batches, sources))
+    lengths = (len(vector) for pairs, _ in batches for _, vector in pairs)
+    if not (dimension := next(filter(None, lengths), 0)):
+        raise SourceError(f"{sources[0]} holds no vector", _FORMS)
+    return dimension
 
 
 def _batches(source: Path) -> Iterator[_Batch]:

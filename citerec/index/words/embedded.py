@@ -189,7 +189,9 @@ class PostingsWriter:
                 for places, of_part in parts:
                     begin, end = places.searchsorted((first, last))
                     owners.append(places[begin:end].repeat(np.diff(of_part[begin : end + 1])))
-                    postings.append(self._postings_between(of_part[begin], of_part[end]))
+                    # Read, not mapped: pages of a map would count as memory of this process until its end.
+                    self._postings.seek(int(of_part[begin]) * _POSTING.itemsize)
+                    postings.append(np.fromfile(self._postings, _POSTING, of_part[end] - of_part[begin]))
                 of_terms, found = np.concatenate(owners), np.concatenate(postings)
                 order = np.argsort(of_terms, kind="stable")  # parts are in order of row
                 of_terms, found = of_terms[order], found[order]
@@ -206,11 +208,6 @@ class PostingsWriter:
         stated |= {"k1": K1, "b": B, "delta": 0.5, "num_docs": self._count}
         write_json(self._folder / PARAMETERS, stated)
         shutil.rmtree(self._work)
-
-    def _postings_between(self, begin: int, end: int) -> NDArray[Any]:
-        # Read, not mapped: pages of a map would count as memory of this process until its end.
-        self._postings.seek(begin * _POSTING.itemsize)
-        return np.fromfile(self._postings, _POSTING, end - begin)
 
 
 def _ranges(begins: Rows) -> Iterator[tuple[int, int]]:
@@ -325,11 +322,10 @@ class EmbeddedWords(base.Engine):
         said = said[scores[said] > 0]
         said = said[np.lexsort((said, -scores[said]))]
         top = best_rows(scores, base.DEPTH)
-        return base.Found(
-            base.Hits(rows, words[rows].astype(np.float64), rows),
-            base.Hits(np.searchsorted(self._begins, said, "right") - 1, scores[said].astype(np.float64), said),
-            float(scores[top[-1]]) if len(top) else 0.0,
-        )
+        papers = base.Hits(rows, words[rows].astype(np.float64), rows)
+        cited = np.searchsorted(self._begins, said, "right") - 1
+        sentences = base.Hits(cited, scores[said].astype(np.float64), said)
+        return base.Found(papers, sentences, float(scores[top[-1]]) if len(top) else 0.0)
 
     def sentence(self, document: Any) -> tuple[str, int]:
         """As `Engine.sentence`."""
