@@ -164,7 +164,7 @@ class PostingsWriter:
         is_new = places_of(self._known, numbers) < 0
         self._spelled.writelines(f"{texts.terms[place]}\n" for place in places[is_new].tolist())
         self._new.append(numbers[is_new])
-        self._known = np.union1d(self._known, numbers)
+        self._known = np.sort(np.concatenate([self._known, numbers[is_new]]), kind="stable")  # merges two runs
         postings = np.empty(len(keys), _POSTING)
         postings["row"] = (keys & 0xFFFFFFFF) + self._count
         postings["times"] = np.minimum(times, _MOST_TIMES)
@@ -200,7 +200,8 @@ class PostingsWriter:
         with self._spelled as lines, (self._folder / VOCABULARY).open("w", encoding="utf-8") as file:
             lines.seek(0)
             file.write("{")
-            for at, place in enumerate(terms.searchsorted(np.concatenate(self._new)).tolist()):
+            places_of_new = (terms.searchsorted(numbers).tolist() for numbers in self._new)
+            for at, place in enumerate(itertools.chain.from_iterable(places_of_new)):
                 term = json.dumps(next(lines).rstrip("\n"), ensure_ascii=False)
                 file.write(f",{term}:{place}" if at else f"{term}:{place}")
             file.write("}")
