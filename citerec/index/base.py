@@ -87,9 +87,8 @@ def texts_of(item: Searchable) -> dict[str, str]:
 def payload_of(item: Searchable) -> dict[str, Any]:
     """What filters read of a paper; of a citing sentence what they read of the cited paper, and who cites it when."""
     paper = item if isinstance(item, Paper) else item.cited
-    fields = [name.casefold() for name in paper.fields_of_study]
-    payload: dict[str, Any] = {ID: paper.paper_id, YEAR: paper.year, CITATIONS: paper.citation_count, FIELD: fields}
-    payload[VENUE] = paper.venue or ""
+    payload: dict[str, Any] = {ID: paper.paper_id, YEAR: paper.year, CITATIONS: paper.citation_count}
+    payload |= {FIELD: [name.casefold() for name in paper.fields_of_study], VENUE: paper.venue or ""}
     if isinstance(item, SearchableCitance):
         payload |= {KEY: " ".join(key_of(item)), CITING_PAPER: item.citing_id, CITING_YEAR: item.citing_year}
     return payload

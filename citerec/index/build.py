@@ -104,7 +104,8 @@ def add_to_index(
     """
     options = options or BuildOptions()
     before = _changeable(index)
-    if options.citances or not all(_is_corpus_of(before, source) for source in sources):
+    corpora = {corpus_of(path_of(one.path).resolve()) for one in before.sources}  # they may have updates now
+    if options.citances or any(source.resolve() not in corpora for source in sources):
         shards = find_shards(sources, options.format_name, options.citances)
     elif not (shards := _unread_shards(index, before, sources, options.format_name)):
         return before
@@ -296,11 +297,6 @@ def _write_parts(
     manifest.write(making)
     on_progress("checking", 1, 1)
     return manifest
-
-
-def _is_corpus_of(manifest: Manifest, source: Path) -> bool:
-    """Whether an index was built from a folder of datasets, which may have updates now."""
-    return source.resolve() in {corpus_of(path_of(one.path).resolve()) for one in manifest.sources}
 
 
 def _unread_shards(index: Path, manifest: Manifest, sources: Sequence[Path], format_name: str | None) -> list[Shard]:

@@ -82,16 +82,19 @@ def mapped_together(kind: type[Arrays], folder: Path) -> Arrays:
     return kind(**{one.name: mapped(folder / f"{one.name}.npy") for one in fields(kind)})  # type: ignore[arg-type]
 
 
+def places_of(ordered: NDArray[Any], values: NDArray[Any]) -> Rows:
+    """The places of values in an ordered array; -1 for missing ones. A binary search, which does not load the array."""
+    if not len(ordered):
+        return np.full(len(values), -1, np.int64)
+    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.where(ordered[places] == values, places, -1)
+
+
 def rows_of(sorted_ids: NDArray[np.bytes_], ids: Iterable[str]) -> Rows:
-    """The rows of ids in a sorted array of ids; -1 for missing ones. A binary search, which does not load the array."""
-    encoded = [paper_id.encode() for paper_id in ids]
-    if not encoded or not len(sorted_ids):
-        return np.full(len(encoded), -1, dtype=np.int64)
-    width = sorted_ids.dtype.itemsize
-    fits = np.array([len(key) <= width for key in encoded], dtype=bool)
-    keys = np.array([key[:width] for key in encoded], dtype=f"S{width}")
-    rows = np.minimum(np.searchsorted(sorted_ids, keys), len(sorted_ids) - 1)
-    return np.where(fits & (sorted_ids[rows] == keys), rows, -1)
+    """The rows of ids in a sorted array of ids; -1 for missing ones."""
+    width = sorted_ids.dtype.itemsize  # keys of another width would load the array; no id is empty
+    keys = [key if len(key) <= width else b"" for key in map(str.encode, ids)]
+    return places_of(sorted_ids, np.array(keys, f"S{width}"))
 
 
 def begins_of(lengths: Any) -> Rows:
@@ -438,9 +441,8 @@ def write_citing(folder: Path, store: PaperStore) -> None:
             sentences += map(len, pairs)
             years = np.array([_year(pair[0]) for pair in pairs], np.int16)
             append(rows=rows_of(ids, citing).astype(np.int32), years=years, digests=_hashes(citing))
-    arrays = {"begins": begins_of(counts), "sentence_begins": begins_of(sentences), "sentence_digests": digests}
-    for name, array in {**arrays, "names": np.array(names, np.bytes_)}.items():
-        np.save(folder / f"{name}.npy", array)
+        append(begins=begins_of(counts), sentence_begins=begins_of(sentences))
+        append(sentence_digests=digests, names=np.array(names, np.bytes_))
 
 
 def _year(sentence: SearchableCitance) -> int:

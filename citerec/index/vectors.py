@@ -395,11 +395,11 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
 
 def dimension_of(sources: Sequence[Path]) -> int:
     """The dimension of the first vector; SourceError if there is none."""
-    for source in sources:
-        for pairs, _ in _batches(source):
-            if dimension := next((len(vector) for _, vector in pairs if len(vector)), 0):
-                return dimension
-    raise SourceError(f"{sources[0]} holds no vector", _FORMS)
+    batches = itertools.chain.from_iterable(map(_batches, sources))
+    lengths = (len(vector) for pairs, _ in batches for _, vector in pairs)
+    if not (dimension := next(filter(None, lengths), 0)):
+        raise SourceError(f"{sources[0]} holds no vector", _FORMS)
+    return dimension
 
 
 def _batches(source: Path) -> Iterator[_Batch]:
@@ -463,7 +463,6 @@ _COMPARED, _SAMPLED = 16, 1000
 # Rows of a part. A kill costs each worker half a minute on a slow processor; in smaller parts, fewer texts have similar
 # lengths: of abstracts, torch reads 0.4 % more padding than in parts of 4,096.
 _PART = 1024
-_ASKED_AT_ONCE = 500
 _SCHEMA = """
 PRAGMA auto_vacuum=FULL;
 PRAGMA journal_mode=WAL;
@@ -532,12 +531,11 @@ class VectorCache:
     def get(self, names: Iterable[bytes]) -> dict[bytes, NDArray[np.float16]]:
         """The vectors of some names, by name; those that are not kept are left out."""
         found: dict[bytes, NDArray[np.float16]] = {}
+        query = "SELECT vector FROM vectors WHERE part = ? AND key = ? AND name = ?"
         with self._lock, self._connection:
-            for some in in_parts(names, _ASKED_AT_ONCE):
-                self._connection.executemany("INSERT OR IGNORE INTO asked VALUES (?)", ((name,) for name in some))
-                marks = ",".join("?" * len(some))
-                query = f"SELECT name, vector FROM vectors WHERE part = ? AND key = ? AND name IN ({marks})"
-                for name, vector in self._connection.execute(query, (*self._of, *some)):
+            for name in names:
+                self._connection.execute("INSERT OR IGNORE INTO asked VALUES (?)", (name,))
+                for (vector,) in self._connection.execute(query, (*self._of, name)):
                     found[name] = np.frombuffer(vector, np.float16)
         return found
 

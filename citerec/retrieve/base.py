@@ -175,16 +175,14 @@ class Candidates(Sequence[Candidate]):
 
     def taken(self, places: slice | Rows) -> "Candidates":
         """The candidates at some places, in this order."""
-        reasons = self.reasons
-        if reasons:
-            reasons = reasons[places] if isinstance(places, slice) else tuple(reasons[at] for at in places.tolist())
+        explained = np.arange(len(self.reasons))[places].tolist() if self.reasons else []
         return replace(
             self,
             rows=self.rows[places],
             scores=self.scores[places],
             signals={name: values[places] for name, values in self.signals.items()},
             citances=tuple(replace(one, keys=one.keys[places]) for one in self.citances),
-            reasons=reasons,
+            reasons=tuple(self.reasons[at] for at in explained),
         )
 
     def in_order(self) -> "Candidates":

@@ -34,7 +34,6 @@ from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
-    from citerec.index.vectors import DenseOptions
     from citerec.retrieve.opened import OpenIndex
 
 Vector = NDArray[np.float32]
@@ -99,9 +98,7 @@ class DenseRetriever(Retriever):
     filters_itself = True
 
     @classmethod
-    def encode(
-        cls, index: Path, options: "DenseOptions", on_progress: Progress, parallelism: Parallelism = HERE
-    ) -> str:
+    def encode(cls, index: Path, options: DenseOptions, on_progress: Progress, parallelism: Parallelism = HERE) -> str:
         """Makes the vectors of all papers, and what searches them; errors as for `encode_index`."""
         from citerec.index.build import encode_index
 
@@ -254,9 +251,6 @@ def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
     return encoder
 
 
-if TYPE_CHECKING:
-    from citerec.retrieve.opened import OpenIndex
-
 NAME = "profile"
 
 _YEARS = 64
@@ -335,13 +329,11 @@ class ProfileRetriever(Retriever):
         """Releases the model and the files."""
         self._dense.close()
 
-    def prepare(self, topics: Sequence[Topic]) -> NDArray[np.float32]:  # type: ignore[override]
+    def prepare(self, topics: Sequence[Topic]) -> Vector:  # type: ignore[override]
         """The vectors of some topics, (topics, dimension); errors as for `DenseRetriever.prepare`."""
         return self._dense.prepare(topics)
 
-    def search(
-        self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: NDArray[np.float32] | None = None
-    ) -> Candidates:
+    def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: Vector | None = None) -> Candidates:
         """The k papers with the nearest profiles; arguments and errors as for `DenseRetriever.search`."""
         check_asked(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
@@ -360,7 +352,7 @@ class ProfileRetriever(Retriever):
         found_all = Candidates(self._dense.papers, scored.rows, scored.scores, scores, (Citances(supported, said),))
         return found_all.in_order()[:k]
 
-    def with_feedback(self, prepared: NDArray[np.float32], rows: Rows, weight: float) -> NDArray[np.float32]:
+    def with_feedback(self, prepared: Vector, rows: Rows, weight: float) -> Vector:
         """As `DenseRetriever.with_feedback`."""
         return self._dense.with_feedback(prepared, rows, weight)
 

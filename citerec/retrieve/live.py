@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field
@@ -26,9 +26,6 @@ from citerec.retrieve.opened import OpenIndex
 from citerec.settings import PartSettings, live_folder
 from citerec.sources.look_up import EMAIL, PAGE, LookUp, Manners, OpenAlex, SemanticScholar, years_of
 from citerec.version import __version__
-
-if TYPE_CHECKING:
-    from citerec.retrieve.opened import OpenIndex
 
 ADDRESS = r"^https?://[\w.-]+(:\d+)?(/\S*)?$"
 """The pattern of addresses of services."""
@@ -64,11 +61,11 @@ class LiveRetriever(Retriever):
     looks_up: ClassVar[type[LookUp]]
 
     @classmethod
-    def open(cls, index: "OpenIndex", settings: Any) -> Self:
+    def open(cls, index: OpenIndex, settings: Any) -> Self:
         """Opens it; nothing is asked yet."""
         return cls(index, settings)
 
-    def __init__(self, index: "OpenIndex", settings: Any) -> None:
+    def __init__(self, index: OpenIndex, settings: Any) -> None:
         self.settings = settings
         self._index = index
         manners = {name: value for name, value in settings if name in Manners.__dataclass_fields__}
@@ -190,7 +187,7 @@ class LiveIndex(OpenIndex):
             checksums={},
         )
         self.store = SqliteStore(Path(":memory:"))
-        self.rows = _rows({})
+        self.rows, self.most_hits = _rows({}), 1000
         self._records = {}
         self._lock = threading.Lock()
 
@@ -198,11 +195,6 @@ class LiveIndex(OpenIndex):
     def words(self) -> None:
         """Nothing: retrievers explain what they found themselves."""
         return None
-
-    @property
-    def most_hits(self) -> int:
-        """How many papers services list for one query."""
-        return 1000
 
     def close(self) -> None:
         """Forgets the papers."""
@@ -258,19 +250,16 @@ _PROSE = (
 _STOP_WORDS = STOP_WORDS.union(_PROSE.split())
 
 
-def queries_of(topic: Topic, most: int, fewest: int) -> Iterator[str]:
-    """Queries for a topic: the first of many of its telling words, then of fewer, each in the order of the sentence.
+def queries_of(topic: Topic, most: int) -> Iterator[str]:
+    """Queries for a topic: the first of `most` of its telling words, then of fewer, each in the order of the sentence.
 
-    Args:
-        topic: The topic.
-        most: How many words the first query has at most.
-        fewest: How many the last has, if the sentence has so many.
+    The last one is the most telling word.
     """
     words = telling_words(topic)
     size = min(most, len(words))
     while size:
         yield " ".join(word for word in words_of(topic) if word in words[:size])
-        size = max(fewest, size * 2 // 3) if size > fewest else 0
+        size = size * 2 // 3
 
 
 def telling_words(topic: Topic) -> list[str]:
@@ -304,9 +293,6 @@ def words_of(topic: Topic) -> list[str]:
     return []
 
 
-_FEWEST_WORDS = 1
-
-
 class S2Settings(LiveSettings):
     """How Semantic Scholar is asked."""
 
@@ -330,7 +316,7 @@ class S2Retriever(LiveRetriever):
 
     def queries(self, topic: Topic) -> Iterable[str]:
         """The telling words of the sentence, then fewer of them."""
-        return queries_of(topic, self.settings.words, _FEWEST_WORDS)
+        return queries_of(topic, self.settings.words)
 
 
 class OpenAlexSettings(LiveSettings):

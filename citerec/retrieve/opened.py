@@ -37,6 +37,7 @@ class OpenIndex:
         manifest: Its manifest.
         store: The records of its papers.
         rows: The ids of its papers, what is known of them, and which pass filters.
+        most_hits: How many hits a search has at most.
     """
 
     holds: ClassVar[str] = "papers of the index"
@@ -45,7 +46,7 @@ class OpenIndex:
         self.path, self.folder = path, generation_of(path)
         self.manifest = manifest
         self.store = store
-        self.rows = PaperRows.open(self.folder)
+        self.rows, self.most_hits = PaperRows.open(self.folder), manifest.counts.papers
         self._settings = settings
         self._records: dict[str, Paper] = {}
 
@@ -63,11 +64,6 @@ class OpenIndex:
     def words(self) -> WordsRetriever | None:
         """Its words, searched with the settings of the system; None if there are none. Errors as for `engine`."""
         return WordsRetriever(self, self._settings)
-
-    @property
-    def most_hits(self) -> int:
-        """How many hits a search has at most."""
-        return self.manifest.counts.papers
 
     @classmethod
     def open(cls, index: str | Path, settings: WordSettings | None = None) -> Self:
@@ -177,16 +173,14 @@ class OpenIndex:
             SearchError: A candidate is not a paper of the index.
         """
         try:
-            if isinstance(candidates, Candidates):
-                found = candidates
-            else:
-                found = Candidates.of(self._rows_for(candidates), candidates)
+            if not isinstance(candidates, Candidates):
+                candidates = Candidates.of(self._rows_for(candidates), candidates)
         except KeyError as error:
             raise SearchError(
                 f"the retriever {name} found {error.args[0]!r}, which is not in the index",
                 "It must return ids of the index that it was opened on.",
             ) from None
-        found = found.in_order()
+        found = candidates.in_order()
         _, firsts = np.unique(found.rows, return_index=True)
         found = found.taken(np.sort(firsts))
         if filters == NO_FILTERS:

@@ -60,7 +60,11 @@ class Run(Mapping[str, Mapping[str, float]]):
             for paper_id, score in papers:
                 if str(paper_id) in scores:
                     raise InputError(f"the run has {paper_id!r} twice for {context_id!r}", "Give each paper once.")
-                scores[str(paper_id)] = _number(score, context_id)
+                number = _number(score)
+                if math.isnan(number):
+                    fault = f"the run has the score {score!r} for {context_id!r}"
+                    raise InputError(fault, "Scores are numbers; higher is better.")
+                scores[str(paper_id)] = number
             ordered = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0].encode()))
             self._answers[str(context_id)] = dict(ordered)
 
@@ -186,14 +190,12 @@ def without_answer(context: Context) -> Context:
     return replace(context, cited_ids=(), labels={}, marker=None)
 
 
-def _number(score: Any, context_id: str) -> float:
+def _number(score: Any) -> float:
+    """A score as a number; NaN if it is none."""
     try:
-        number = float(score)
+        return float(score)
     except (TypeError, ValueError):
-        number = math.nan
-    if math.isnan(number):
-        raise InputError(f"the run has the score {score!r} for {context_id!r}", "Scores are numbers; higher is better.")
-    return number
+        return math.nan
 
 
 def run_lines(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> Iterator[str]:
@@ -249,10 +251,6 @@ def read_lines(path: Path) -> Iterator[tuple[int, str, str, float]]:
         if len(columns) != 6:
             raise InputError(f"{where}: {len(columns)} columns where 6 should be", FORM)
         context_id, _, paper_id, _, text, _ = columns
-        try:
-            score = float(text)
-        except ValueError:
-            score = math.nan
-        if not math.isfinite(score):
+        if not math.isfinite(score := _number(text)):
             raise InputError(f"{where}: the score {text!r} is not a number", FORM)
         yield number, context_id, paper_id, score

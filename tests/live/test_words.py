@@ -27,18 +27,18 @@ def test_words_of_a_sentence(sentence: str, words: list[str]) -> None:
 def test_names_of_methods_come_first_then_long_words_and_authors_last() -> None:
     context = Context(text="Convolution was replaced by attention, which BERT made popular, see Vaswani <REF>.")
     assert telling_words(topic_of(context)) == ["BERT", "Convolution", "attention", "replaced", "Vaswani"]
-    assert list(queries_of(topic_of(context), 3, 1)) == ["Convolution attention BERT", "Convolution BERT", "BERT"]
+    assert list(queries_of(topic_of(context), 3)) == ["Convolution attention BERT", "Convolution BERT", "BERT"]
 
 
 def test_the_sentences_around_serve_where_the_sentence_has_no_word() -> None:
     context = Context(text="This was shown by <REF>.", before="Transformers translate well.")
     assert words_of(topic_of(context)) == ["Transformers", "translate"]
-    assert list(queries_of(topic_of(Context(text="<REF>")), 5, 1)) == []
+    assert list(queries_of(topic_of(Context(text="<REF>")), 5)) == []
 
 
 @given(st.text(), st.integers(1, 10))
 def test_queries_are_plain_words(text: str, most: int) -> None:
-    queries = list(queries_of(topic_of(Context(text=text)), most, 1))
+    queries = list(queries_of(topic_of(Context(text=text)), most))
     sizes = [len(query.split()) for query in queries]
     assert sizes == sorted(set(sizes), reverse=True)
     assert all(query.replace(" ", "").isalnum() and len(query.split()) <= most for query in queries)

@@ -106,7 +106,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 papers = (Paper(str(n), f"t {n} {n * 7}", f"a {n * 3}", year=2000) for n in range(60_000))
 try:
     with java_failures("writing"):
-        write_documents(Path(sys.argv[1]), ["text", "title"], papers)
+        write_documents(Path(sys.argv[1]), ["text", "title"], papers, ())
 except Exception as error:
     print(type(error).__name__, error)
 """

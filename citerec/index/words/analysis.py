@@ -100,6 +100,5 @@ def analysis_of(texts: Sequence[str]) -> Analysis:
     kept, words_at = np.array([word not in STOP_WORDS for word in known], bool), np.frombuffer(found, np.intc)
     is_term = kept[words_at]
     owners = np.repeat(np.arange(len(texts)), lengths)[is_term]
-    return Analysis(
-        [stemmed[at] for at in firsts.tolist()], numbers, inverse.astype(np.int32)[words_at[is_term]], owners
-    )
+    terms = [stemmed[at] for at in firsts.tolist()]
+    return Analysis(terms, numbers, inverse.astype(np.int32)[words_at[is_term]], owners)

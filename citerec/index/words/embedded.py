@@ -2,8 +2,9 @@
 
 import functools
 import itertools
+import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index import base
-from citerec.index.columns import Mask, Rows, begins_of, mapped, places_in, sentences_of, writing_arrays
+from citerec.index.columns import Mask, Rows, begins_of, mapped, places_in, places_of, sentences_of, writing_arrays
 from citerec.index.manifest import Layout
 from citerec.index.words.analysis import Analysis, analysis_of, hash_of, term_weights
 from citerec.records import Filters
@@ -91,9 +92,8 @@ class Postings:
     def _columns(self, terms: Sequence[str], bm25: Parameters) -> Iterator[tuple[int, NDArray[np.int32], Floats]]:
         """Of those terms that the vocabulary has: the place among them all, the rows of their texts, the scores."""
         numbers = np.array([*map(hash_of, terms)], np.uint64)
-        places = np.minimum(np.searchsorted(self._terms, numbers), len(self._terms) - 1)
-        known = self._terms[places] == numbers if len(self._terms) else np.zeros(len(numbers), bool)
-        for at in np.flatnonzero(known).tolist():
+        places = places_of(self._terms, numbers)
+        for at in np.flatnonzero(places >= 0).tolist():
             begin, end = self._begins[places[at] : places[at] + 2].tolist()
             rows, scores = self._rows[begin:end], self._scores[begin:end]
             if bm25 != (K1, B):
@@ -114,8 +114,8 @@ class Postings:
         found = np.zeros((len(rows), len(terms)), np.float32)
         for at, having, scores in self._columns(terms, bm25):
             # Of one type: else all rows of the term would be made of the other.
-            where = np.minimum(np.searchsorted(having, rows.astype(having.dtype)), len(having) - 1)
-            found[:, at] = np.where(having[where] == rows, scores[where], np.float32(0))
+            where = places_of(having, rows.astype(having.dtype))
+            found[:, at] = np.where(where >= 0, scores[where], np.float32(0))
         return found
 
 
@@ -134,7 +134,9 @@ def best_rows(scores: Floats, k: int) -> Rows:
 
 
 class PostingsWriter:
-    """Writes the postings of a field, of texts that are given in parts. Memory grows with a part and the vocabulary.
+    """Writes the postings of a field, of texts that are given in parts.
+
+    Memory grows with a part, and by a number for each term of each part.
 
     Args:
         folder: Where to; it is made.
@@ -144,7 +146,10 @@ class PostingsWriter:
         self._folder, self._work = folder, folder / ".parts"
         self._work.mkdir(parents=True)
         self._postings = (self._work / "postings").open("w+b")
-        self._terms = (self._work / "terms.txt").open("w+", encoding="utf-8", newline="\n")
+        # Each term once, in order of `_new`; these numbers of terms; and the same numbers sorted.
+        self._spelled = (self._work / "terms.txt").open("w+", encoding="utf-8", newline="\n")
+        self._known = np.zeros(0, np.uint64)
+        self._new = [self._known]
         # Of each part the numbers of its terms, in order; where the postings of each begin, and those of the last end.
         self._parts: list[tuple[NDArray[np.uint64], Rows]] = []
         self._lengths = [np.zeros(0, np.int32)]
@@ -154,61 +159,56 @@ class PostingsWriter:
         """Adds the next `count` texts."""
         keys, times = np.unique(texts.places.astype(np.int64) << 32 | texts.texts, return_counts=True)
         places, firsts = np.unique(keys >> 32, return_index=True)
-        self._parts.append((texts.numbers[places], self._written + np.append(firsts, len(keys))))
+        numbers = texts.numbers[places]
+        self._parts.append((numbers, self._written + np.append(firsts, len(keys))))
+        is_new = places_of(self._known, numbers) < 0
+        self._spelled.writelines(f"{texts.terms[place]}\n" for place in places[is_new].tolist())
+        self._new.append(numbers[is_new])
+        self._known = np.sort(np.concatenate([self._known, numbers[is_new]]), kind="stable")  # merges two runs
         postings = np.empty(len(keys), _POSTING)
         postings["row"] = (keys & 0xFFFFFFFF) + self._count
         postings["times"] = np.minimum(times, _MOST_TIMES)
         self._postings.write(postings.tobytes())
-        self._terms.writelines(f"{texts.terms[place]}\n" for place in places.tolist())
         self._lengths.append(np.bincount(texts.texts, minlength=count).astype(np.int32))
         self._written, self._count = self._written + len(keys), self._count + count
 
     def finish(self) -> None:
         """Merges the parts, a range of terms at a time, and writes what `Postings` and bm25s read."""
-        lengths = np.concatenate(self._lengths)
-        terms = functools.reduce(np.union1d, (numbers for numbers, _ in self._parts), np.zeros(0, np.uint64))
+        terms, lengths = self._known, np.concatenate(self._lengths)
         parts = [(np.searchsorted(terms, numbers), begins) for numbers, begins in self._parts]
         counts = np.zeros(len(terms), np.int64)
         for places, of_part in parts:
             counts[places] += np.diff(of_part)
         begins = begins_of(counts)
-        np.save(self._folder / LENGTHS, lengths)
-        np.save(self._folder / TERMS, terms)
-        np.save(self._folder / BEGINS, begins)
         weights, norms = inverse_frequency(counts, _having(lengths)), norms_of(lengths)
         with self._postings, writing_arrays(self._folder) as append:
+            append(**{LENGTHS: lengths, TERMS: terms, BEGINS: begins})
             append(**{SCORES: weights[:0], ROWS: lengths[:0]})  # also where no text has a word
             for first, last in _ranges(begins):
                 owners, postings = [], []
                 for places, of_part in parts:
                     begin, end = places.searchsorted((first, last))
                     owners.append(places[begin:end].repeat(np.diff(of_part[begin : end + 1])))
-                    postings.append(self._postings_between(of_part[begin], of_part[end]))
+                    # Read, not mapped: pages of a map would count as memory of this process until its end.
+                    self._postings.seek(int(of_part[begin]) * _POSTING.itemsize)
+                    postings.append(np.fromfile(self._postings, _POSTING, of_part[end] - of_part[begin]))
                 of_terms, found = np.concatenate(owners), np.concatenate(postings)
                 order = np.argsort(of_terms, kind="stable")  # parts are in order of row
                 of_terms, found = of_terms[order], found[order]
                 tf = found["times"].astype(np.float32)
                 append(**{SCORES: weights[of_terms] * tf / (tf + norms[found["row"]]), ROWS: found["row"]})
-        self._write_vocabulary(len(terms), (places for places, _ in parts))
+        with self._spelled as lines, (self._folder / VOCABULARY).open("w", encoding="utf-8") as file:
+            lines.seek(0)
+            file.write("{")
+            places_of_new = (terms.searchsorted(numbers).tolist() for numbers in self._new)
+            for at, place in enumerate(itertools.chain.from_iterable(places_of_new)):
+                term = json.dumps(next(lines).rstrip("\n"), ensure_ascii=False)
+                file.write(f",{term}:{place}" if at else f"{term}:{place}")
+            file.write("}")
         stated: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
         stated |= {"k1": K1, "b": B, "delta": 0.5, "num_docs": self._count}
         write_json(self._folder / PARAMETERS, stated)
         shutil.rmtree(self._work)
-
-    def _postings_between(self, begin: int, end: int) -> NDArray[Any]:
-        # Read, not mapped: pages of a map would count as memory of this process until its end.
-        self._postings.seek(begin * _POSTING.itemsize)
-        return np.fromfile(self._postings, _POSTING, end - begin)
-
-    def _write_vocabulary(self, count: int, parts: Iterable[Rows]) -> None:
-        """Writes the place of each term, which bm25s looks up, in order of place."""
-        spelled = [""] * count
-        with self._terms as lines:
-            lines.seek(0)
-            for places in parts:
-                for place, line in zip(places.tolist(), lines, strict=False):
-                    spelled[place] = line.rstrip("\n")
-        write_json(self._folder / VOCABULARY, {term: place for place, term in enumerate(spelled)})
 
 
 def _ranges(begins: Rows) -> Iterator[tuple[int, int]]:
@@ -323,11 +323,10 @@ class EmbeddedWords(base.Engine):
         said = said[scores[said] > 0]
         said = said[np.lexsort((said, -scores[said]))]
         top = best_rows(scores, base.DEPTH)
-        return base.Found(
-            base.Hits(rows, words[rows].astype(np.float64), rows),
-            base.Hits(np.searchsorted(self._begins, said, "right") - 1, scores[said].astype(np.float64), said),
-            float(scores[top[-1]]) if len(top) else 0.0,
-        )
+        papers = base.Hits(rows, words[rows].astype(np.float64), rows)
+        cited = np.searchsorted(self._begins, said, "right") - 1
+        sentences = base.Hits(cited, scores[said].astype(np.float64), said)
+        return base.Found(papers, sentences, float(scores[top[-1]]) if len(top) else 0.0)
 
     def sentence(self, document: Any) -> tuple[str, int]:
         """As `Engine.sentence`."""

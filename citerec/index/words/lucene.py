@@ -251,9 +251,8 @@ def _condition(condition: base.Condition) -> Any:
         builder = _class("util.QueryBuilder")(analyzer())
         return _boolean(should=[builder.createPhraseQuery(base.VENUE, venue) for venue in values])
     if values:
-        return _boolean(
-            should=[_term_query(field, value[:_LONGEST] if field == base.FIELD else value) for value in values]
-        )
+        longest = _LONGEST if field == base.FIELD else None
+        return _boolean(should=[_term_query(field, value[:longest]) for value in values])
     return _class("document.IntField").newRangeQuery(field, low or 0, _MOST if high is None else high)
 
 
@@ -307,32 +306,28 @@ class _Document:
         self._id_value = _class("document.BinaryDocValuesField")(base.ID, _class("util.BytesRef")())
         for field in (*self._fields.values(), self._id_value):
             self.java.add(field)
-        self._payload: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
 
     def fill(self, item: base.Searchable) -> None:
         """Fills the document with a paper, or a citing sentence without its citation markers."""
-        payload = base.payload_of(item)
+        values = base.payload_of(item) | base.texts_of(item)
+        values[base.VENUE] = values[base.VENUE][:_LONGEST]
         # Neighbours often share values, and a call into Java costs a microsecond or two.
-        changed = {name: value for name, value in payload.items() if value != self._payload.get(name, "")}
-        self._payload = payload
-        if base.FIELD in changed:
-            self.java.removeFields(base.FIELD)
-            for name in changed.pop(base.FIELD):
-                self.java.add(_keyword(name[:_LONGEST]))
-        if base.VENUE in changed:
-            changed[base.VENUE] = changed[base.VENUE][:_LONGEST]
-        self._id_value.setBytesValue(payload[base.ID].encode())
-        texts = {name: text for name, text in base.texts_of(item).items() if name in self._fields}
-        for name, value in {**changed, **texts}.items():
-            if name in _NUMBERS:
+        changed = {name: value for name, value in values.items() if value != self._values.get(name, "")}
+        self._values = values
+        self._id_value.setBytesValue(values[base.ID].encode())
+        for name, value in changed.items():
+            if name == base.FIELD:
+                self.java.removeFields(name)
+                for one in value:
+                    self.java.add(_keyword(one[:_LONGEST]))
+            elif name in _NUMBERS:
                 self._fields[name].setIntValue(UNKNOWN if value is None else value)
-            else:
+            elif name in self._fields:
                 self._fields[name].setStringValue(java_text(value))
 
 
-def write_documents(
-    path: Path, texts: Sequence[str], items: Iterable[base.Searchable], gone: Iterable[str] = ()
-) -> None:
+def write_documents(path: Path, texts: Sequence[str], items: Iterable[base.Searchable], gone: Iterable[str]) -> None:
     """Writes documents into an index of Lucene, which is made if it is not there.
 
     Args:
@@ -341,15 +336,12 @@ def write_documents(
         items: The papers or the citing sentences that they are of.
         gone: Ids of the papers whose documents are removed first.
     """
-    config = _class("index.IndexWriterConfig")(analyzer())
-    config.setRAMBufferSizeMB(_RAM_MB)
     # All deleted documents are removed by a merge at the end: statistics are those of a fresh build.
-    merges = _class("index.TieredMergePolicy")()
-    merges.setForceMergeDeletesPctAllowed(0.0)
-    config.setMergePolicy(merges)
+    merges = _class("index.TieredMergePolicy")().setForceMergeDeletesPctAllowed(0.0)
     scheduler = _class("index.ConcurrentMergeScheduler")()
     scheduler.disableAutoIOThrottle()
-    config.setMergeScheduler(scheduler)
+    config = _class("index.IndexWriterConfig")(analyzer())
+    config.setRAMBufferSizeMB(_RAM_MB).setMergePolicy(merges).setMergeScheduler(scheduler)
     writer = _class("index.IndexWriter")(open_directory(path), config)
     try:
         for paper_id in gone:

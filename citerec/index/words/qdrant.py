@@ -117,13 +117,10 @@ class Address(NamedTuple):
             raise InputError(f"{self.place} has a collection {alias}, which is not citerec's", "Name another.")
         # The vectors are of half precision. The server would round those of queries too, so they are kept in full.
         dense = models.VectorParams(size=dimension or 1, distance=models.Distance.DOT)
+        vectors = {DENSE: dense} if dimension and kind == base.PAPERS else {}
+        words = {base.WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)}
         name = f"{alias}-{secrets.token_hex(_TOKEN)}"
-        client.create_collection(
-            name,
-            vectors_config={DENSE: dense} if dimension and kind == base.PAPERS else {},
-            sparse_vectors_config={base.WORDS: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-            on_disk_payload=True,
-        )
+        client.create_collection(name, vectors_config=vectors, sparse_vectors_config=words, on_disk_payload=True)
         for field, schema in _INDEXES.items() if not self.is_local else ():
             client.create_payload_index(name, field_name=field, field_schema=schema)
         return name
@@ -136,9 +133,7 @@ class Address(NamedTuple):
     def publish(self, names: Mapping[str, str]) -> None:
         """Lets readers see collections, in one step, and removes all earlier ones."""
         gone = [{"delete_alias": {"alias_name": self.alias(kind)}} for kind in self.live()]
-        new = [
-            {"create_alias": {"collection_name": name, "alias_name": self.alias(kind)}} for kind, name in names.items()
-        ]
+        new = [{"create_alias": {"collection_name": names[kind], "alias_name": self.alias(kind)}} for kind in names]
         steps = models.ChangeAliasesOperation.model_validate({"actions": [*gone, *new]}).actions
         self.client.update_collection_aliases(change_aliases_operations=steps)
         own = re.compile(rf"{re.escape(self.name)}(-{base.CITANCES})?-[0-9a-f]{{{2 * _TOKEN}}}")
@@ -423,9 +418,7 @@ class QdrantWords(base.Engine):
         asked = {"query": vector, "using": base.WORDS, "query_filter": filter_of(filters, kind)}
         return functools.partial(_nearest, self._address, kind, self._rows, asked)
 
-    def term_scores(
-        self, _query: base.Query, field: str, terms: Sequence[str], keys: Sequence[base.Key]
-    ) -> base.Floats:
+    def term_scores(self, _: base.Query, field: str, terms: Sequence[str], keys: Sequence[base.Key]) -> base.Floats:
         """As `Engine.term_scores`."""
         points = [point_id(key) for key in keys]
         only = _filter([{"has_id": points}])
