@@ -19,7 +19,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import OPTConfig, OPTForCausalLM, PreTrainedTokenizerFast
 
-from citerec.contexts.provenance import Learnt
+from citerec.contexts.provenance import Provenance
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topics_of
 from citerec.files.writing import Kind
@@ -153,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     learner = ReferenceLearner(model, examples, held_out)
     with training(DIRECTORY, options.out, plan, schedule, [], device="cpu", note=print) as own:
         record = own.fit(Learner(model.model, 32, learner.examples, learner.losses, learner.evaluate))
-        write_model(DIRECTORY, options.out, ModelManifest(kind=DIRECTORY.kind), Learnt.of(contexts), model.save)
+        write_model(DIRECTORY, options.out, ModelManifest(kind=DIRECTORY.kind), Provenance.of(contexts), model.save)
     print(f"{options.out}: log-probability of a token of the references held out {record.best:.3f}")
 
 

@@ -42,7 +42,7 @@ UNTRAINED = ("-c", "learning_rate=1e-12", "-c", "epochs=1", "--limit", 64, "-c",
 class Trained(Made):
     """Indexes with all that the systems need."""
 
-    def learnt(self, index: Path) -> None:
+    def provenance(self, index: Path) -> None:
         """All that is trained, into an index of data/acl."""
         few = ("--contexts", LEARN, "--index", index, "-c", "dev_share=0.05")
         if not (index / "ncn").is_dir():
@@ -130,7 +130,7 @@ def main() -> None:
     work.mkdir(parents=True, exist_ok=True)
     made = Trained(work, cross_encoder=True)
     acl = made.index("acl", DATA / "acl")
-    made.learnt(acl)
+    made.provenance(acl)
     untrained = work / "acl-untrained"
     if not untrained.is_dir():
         shutil.copytree(acl, untrained, ignore=shutil.ignore_patterns("hatten"))

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from release import write_release
 
-from citerec.contexts.callouts import find_callouts
 from citerec.contexts.extract import Rules, extract_shards
 from citerec.contexts.full_text import FullText, read_s2orc
+from citerec.contexts.markers import find_markers
 from citerec.contexts.repeats import list_texts
 
 ADVERSARIAL = {
@@ -93,7 +93,7 @@ def linearity() -> None:
         for size in SIZES:
             closers = ")" if name in NESTED else ""
             text = unit * (size // len(unit)) + closers * (size // len(unit))
-            times.append(best(3, lambda t=text: find_callouts(t)))  # type: ignore[misc]
+            times.append(best(3, lambda t=text: find_markers(t)))  # type: ignore[misc]
         growth = (times[-1] / times[0]) ** (1 / (len(SIZES) - 1))
         print(f"| {name}: `{unit}` | " + " | ".join(f"{seconds:.3f}" for seconds in times) + f" | {growth:.2f} |")
 

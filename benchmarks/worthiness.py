@@ -21,8 +21,8 @@ import numpy as np
 import orjson
 from sklearn.linear_model import LogisticRegression
 
-from citerec.contexts.callouts import Callout, Style, find_callouts
 from citerec.contexts.full_text import Document, parse_full_text
+from citerec.contexts.markers import CitationMarker, Style, find_markers
 from citerec.contexts.sections import is_abstract
 from citerec.discourse import worthiness
 from citerec.discourse.linear import LinearModel, tfidf
@@ -50,21 +50,21 @@ class Row(NamedTuple):
     cites: bool
 
 
-def plain(text: str, callouts: Sequence[Callout]) -> str | None:
+def plain(text: str, markers: Sequence[CitationMarker]) -> str | None:
     """A sentence without its citations; None if it is none without them."""
     kept, at = [], 0
-    for callout in callouts:
-        names = _NAMES.match(text[callout.start : callout.end])[0] if callout.style is Style.AUTHOR_YEAR_TEXT else ""
-        if not names and _WORD_BEFORE.search(text[: callout.start]):
+    for marker in markers:
+        names = _NAMES.match(text[marker.start : marker.end])[0] if marker.style is Style.AUTHOR_YEAR_TEXT else ""
+        if not names and _WORD_BEFORE.search(text[: marker.start]):
             return None
-        kept += [text[at : callout.start], names]
-        at = callout.end
+        kept += [text[at : marker.start], names]
+        at = marker.end
     joined = "".join([*kept, text[at:]])
     return _SPACED.sub("", " ".join(_EMPTY.sub(" ", joined).split()))
 
 
-def rows_of(paper: str, section: str | None, sentences: Sequence[tuple[str, list[Callout]]]) -> Iterator[Row]:
-    seen = [Sentence(plain(text, callouts) or "", bool(callouts)) for text, callouts in sentences]
+def rows_of(paper: str, section: str | None, sentences: Sequence[tuple[str, list[CitationMarker]]]) -> Iterator[Row]:
+    seen = [Sentence(plain(text, markers) or "", bool(markers)) for text, markers in sentences]
     for at, sentence in enumerate(seen):
         if is_sentence(sentence.text):
             yield Row(paper, Placed(seen, at, section), sentence.cites)
@@ -80,25 +80,25 @@ def acm() -> Iterator[Row]:
                     continue
                 for place in section.paragraphs:
                     whole = document.whole(place)
-                    callouts = [callout for callout, _ in document.citations(place)]
+                    markers = [marker for marker, _ in document.citations(place)]
                     yield from rows_of(
-                        text.paper_id, section.headline, list(cut(whole, document.sentences(place), callouts))
+                        text.paper_id, section.headline, list(cut(whole, document.sentences(place), markers))
                     )
 
 
 def cut(
-    whole: str, spans: Sequence[tuple[int, int]], callouts: Sequence[Callout]
-) -> Iterator[tuple[str, list[Callout]]]:
+    whole: str, spans: Sequence[tuple[int, int]], markers: Sequence[CitationMarker]
+) -> Iterator[tuple[str, list[CitationMarker]]]:
     for start, end in spans:
-        here = [one for one in callouts if start <= one.start < end]
-        yield whole[start:end], [Callout(c.start - start, c.end - start, c.style, c.works) for c in here]
+        here = [one for one in markers if start <= one.start < end]
+        yield whole[start:end], [CitationMarker(c.start - start, c.end - start, c.style, c.works) for c in here]
 
 
 def corwa() -> Iterator[Row]:
     for line in (DATA / "text" / "corwa" / "train.jsonl").read_text().splitlines():
         record = json.loads(line)
         sentences = [" ".join(one.split()) for one in record["paragraph"].split("[BOS]") if one.strip()]
-        found = [(sentence, find_callouts(sentence)) for sentence in sentences]
+        found = [(sentence, find_markers(sentence)) for sentence in sentences]
         yield from rows_of(f"corwa-{record['id'].split('_')[0]}", "Related Work", found)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from citerec.contexts.provenance import LEARNT, learnt_by_part
+from citerec.contexts.provenance import PROVENANCE, provenance_of_part
 from citerec.errors import SettingsError
 from citerec.files.hashing import digest_of
 from citerec.files.writing import Kind
@@ -21,7 +21,7 @@ from citerec.records import Confidence
 from citerec.retrieve.base import Candidates, Floats
 from citerec.systems import Recipe
 
-CALIBRATION = Kind("calibration", "citerec-confidence", MANIFEST, frozenset({MANIFEST, LEARNT}))
+CALIBRATION = Kind("calibration", "citerec-confidence", MANIFEST, frozenset({MANIFEST, PROVENANCE}))
 
 
 class Curve(BaseModel):
@@ -120,7 +120,7 @@ def open_calibration(index: Path, recipe: Recipe, wanted: str) -> Calibration | 
 
 def calibrated_on(index: Path, recipe: Recipe) -> frozenset[str]:
     """Digests of the contexts that the calibration of a system was fitted on; none without one."""
-    return learnt_by_part(calibration_folder(index, recipe)).learnt_from
+    return provenance_of_part(calibration_folder(index, recipe)).trained_on
 
 
 def not_calibrated(index: Path, recipe: Recipe, system: str) -> SettingsError:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import orjson
 
 from citerec.confidence import Calibration, open_calibration
-from citerec.contexts.provenance import Learnt
+from citerec.contexts.provenance import Provenance
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import LeakRules, Topic, contexts_of_draft, topics_of
 from citerec.corpus.matching import depth_to_fold, folded
@@ -35,7 +35,7 @@ from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
 from citerec.settings import live_folder
-from citerec.systems import Recipe, default_system, learnt_by_system, open_index, open_rerankers
+from citerec.systems import Recipe, default_system, open_index, open_rerankers, provenance_of_system
 
 if TYPE_CHECKING:
     from citerec.index.build import BuildOptions
@@ -192,10 +192,10 @@ class Recommender:
         return digest_of([self.manifest.fingerprint, self.recipe.whole().to_json(), self.digests])
 
     @property
-    def learnt(self) -> Learnt:
+    def provenance(self) -> Provenance:
         """What its trained parts learnt from or were tuned on."""
         rerankers = [(type(part), part.folder) for part in self._rerankers]
-        return learnt_by_system(self.path, self.recipe, map(type, self.retrievers), rerankers)
+        return provenance_of_system(self.path, self.recipe, map(type, self.retrievers), rerankers)
 
     def with_retrievers(self, change: Callable[[Retriever], Retriever]) -> "Recommender":
         """The same system on the same open index, with each retriever changed; this one must be closed, not that."""

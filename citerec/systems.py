@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field
 
-from citerec.contexts.provenance import NOTHING, Learnt, read_learnt
+from citerec.contexts.provenance import NOTHING, Provenance, read_provenance
 from citerec.errors import IndexUnusableError, InputError, SettingsError
 from citerec.files.text import names_in
 from citerec.index.describe import vectors_beside
@@ -209,9 +209,9 @@ def choose(index: Path | None, system: str | None, assignments: Sequence[str] = 
     return index, name, Recipe.load(name, assignments)
 
 
-def learnt_by_system(
+def provenance_of_system(
     index: Path, recipe: Recipe, retrievers: Iterable[type[Retriever]] = (), rerankers: Iterable[Named] = ()
-) -> Learnt:
+) -> Provenance:
     """What the trained parts of a system learnt from, and what its recipe was tuned on.
 
     Args:
@@ -224,12 +224,12 @@ def learnt_by_system(
         ModelError: A part's file of digests is broken.
         IndexUnusableError: The index has vectors that cannot be used.
     """
-    learnt = read_learnt(Path(recipe.tuned_on), Path(recipe.tuned_on).name) if recipe.tuned_on else NOTHING
+    provenance = read_provenance(Path(recipe.tuned_on), Path(recipe.tuned_on).name) if recipe.tuned_on else NOTHING
     for retriever in retrievers or [RETRIEVERS[name] for name in recipe.retrievers]:
-        learnt |= retriever.learnt_at(index, recipe.settings_of(retriever))
+        provenance |= retriever.provenance_at(index, recipe.settings_of(retriever))
     for reranker, folder in rerankers or map(reranker_of, recipe.rerankers):
-        learnt |= reranker.learnt_at(index, folder, recipe.settings_of(reranker))
-    return learnt
+        provenance |= reranker.provenance_at(index, folder, recipe.settings_of(reranker))
+    return provenance
 
 
 def all_settings() -> dict[str, tuple[Any, str]]:

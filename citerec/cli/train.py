@@ -212,7 +212,7 @@ def ltr(
     with progress_bar() as on_progress:
         manifest = ranking.train_ltr(sources, place, settings.of(ranking.LtrOptions, system=system), on_progress)
     before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
-    say(f"{place} trained on {manifest.training['learnt_from']:,} contexts: mrr@10 {after:.3f}, {before:.3f} before.")
+    say(f"{place} trained on {manifest.training['trained_on']:,} contexts: mrr@10 {after:.3f}, {before:.3f} before.")
     gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
     rows = [{"feature": name, "share of the gain": one, "meaning": FEATURES[name].meaning} for name, one in gains]
     say(table_of(rows, ".1%"))
@@ -244,14 +244,14 @@ def tagger(
     options = settings.of(TaggerOptions, model=model, dev=dev)
     manifest = hyper.train(train_tagger, settings, [train_file], out, options)
     facts, scores = manifest.training, manifest.dev
-    learnt = f"{out} trained on {facts['sentences']:,} sentences, {manifest.scheme}"
+    provenance = f"{out} trained on {facts['sentences']:,} sentences, {manifest.scheme}"
     if not scores:
-        say(f"{learnt}; nothing was held out.")
+        say(f"{provenance}; nothing was held out.")
         return
     dev_scores = f"macro-F1 {scores['macro_f1']:.3f}, accuracy {scores['accuracy']:.3f}"
     labels = [{"label": label, **row} for label, row in scores["labels"].items()]
     number = sum(row["n"] for row in labels)
-    say(f"{learnt}: {dev_scores} on {number:,} dev sentences ({facts['dev']}).", table_of(labels))
+    say(f"{provenance}: {dev_scores} on {number:,} dev sentences ({facts['dev']}).", table_of(labels))
     if repeated := scores["repeated"]:
         note(f"{repeated:,} of {facts['dev_paragraphs']:,} dev paragraphs are in {facts['train']} too.")
 
@@ -308,6 +308,6 @@ def _train_extractive(tasks: Path, out: Path) -> None:
         manifest = train_tldr(tasks, out, on_progress=on_progress)
     scores = manifest.scores
     say(
-        f"{out} trained on {manifest.training['learnt_from']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
+        f"{out} trained on {manifest.training['trained_on']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
         f"cross-validation, {scores['rouge1 of contribution']:.1f} without training."
     )

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from citerec.contexts.callouts import Callout, Style, find_callouts, vocabulary
 from citerec.contexts.full_text import Document, FullText, find_texts
+from citerec.contexts.markers import CitationMarker, Style, find_markers, vocabulary
 from citerec.contexts.read import as_record
 from citerec.contexts.repeats import OUTCOMES, full_texts, run_over_texts
 from citerec.contexts.split import ENDS, Span, folded, follows_stop, splitter_identity, with_marker
@@ -119,24 +119,24 @@ def extract_contexts(
 
 def _contexts(document: Document, place: int, rules: Rules, tally: Tally) -> Iterator[Context]:
     """The contexts of a paragraph in order."""
-    whole, callouts, sentences = document.whole(place), document.callouts(place), document.sentences(place)
+    whole, markers, sentences = document.whole(place), document.markers(place), document.sentences(place)
     paper_id, paragraph = document.text.paper_id, document.paragraphs[place]
     for at, sentence in enumerate(sentences):
-        here = [callout for callout in callouts if callout.start < sentence[1] and sentence[0] < callout.end]
+        here = [marker for marker in markers if marker.start < sentence[1] and sentence[0] < marker.end]
         if not here:
             continue
         tally.sentences += 1
         has_marker = MARKER in whole[slice(*sentence)]  # as a paper on citation recommendation may
         fault = Outcome.DEBRIS if has_marker else outcome_of_sentence(whole, sentence, here, single=rules.single)
         tally.outcomes.update([fault.value] if fault else [])
-        for callout in here if not fault else ():
-            outcome, cited = _resolved(document, place, sentence, callout, rules.single)
+        for marker in here if not fault else ():
+            outcome, cited = _resolved(document, place, sentence, marker, rules.single)
             tally.outcomes[outcome.value] += 1
             if outcome is not Outcome.USABLE:
                 continue
-            start, end = paragraph.start + callout.start, paragraph.start + callout.end
+            start, end = paragraph.start + marker.start, paragraph.start + marker.end
             yield Context(
-                text=with_marker(whole, sentence, callout),
+                text=with_marker(whole, sentence, marker),
                 before=folded(whole, sentences[at - 1]) if at else "",
                 after=folded(whole, sentences[at + 1]) if at + 1 < len(sentences) else "",
                 context_id=f"{paper_id}-{start}",
@@ -145,7 +145,7 @@ def _contexts(document: Document, place: int, rules: Rules, tally: Tally) -> Ite
                 section=paragraph.section,
                 source="s2orc",
                 marker=document.text.text[start:end],
-                style=callout.style,
+                style=marker.style,
                 start=start,
                 end=end,
                 cited_before=document.cited_before(start),
@@ -153,13 +153,13 @@ def _contexts(document: Document, place: int, rules: Rules, tally: Tally) -> Ite
 
 
 def _resolved(
-    document: Document, place: int, sentence: Span, callout: Callout, single: bool
+    document: Document, place: int, sentence: Span, marker: CitationMarker, single: bool
 ) -> tuple[Outcome, tuple[str, ...]]:
     """The papers that a citation leads to, or why there are none."""
-    if not _is_whole(callout, sentence):
+    if not _is_whole(marker, sentence):
         return Outcome.MANGLED, ()
-    text, entry_ids = document.text, document.entry_ids(place, callout)
-    if single and (callout.works > 1 or len(entry_ids) > 1):
+    text, entry_ids = document.text, document.entry_ids(place, marker)
+    if single and (marker.works > 1 or len(entry_ids) > 1):
         return Outcome.GROUP, ()
     if not entry_ids:
         return Outcome.UNRESOLVED, ()
@@ -171,7 +171,7 @@ def _resolved(
 # Usable sentences
 
 
-def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, single: bool) -> Outcome | None:
+def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[CitationMarker], *, single: bool) -> Outcome | None:
     """Why a sentence of a paragraph is not usable, regardless of the papers it cites; None if nothing is wrong with it.
 
     Args:
@@ -188,7 +188,7 @@ def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, 
         return Outcome.NO_END
     if whole[start] in _FOOTNOTE_DIGITS:
         return Outcome.FOOTNOTE
-    cited = sum(len(whole[callout.start : callout.end].split()) for callout in here)
+    cited = sum(len(whole[marker.start : marker.end].split()) for marker in here)
     begins_small = whole[start].islower() and start != here[0].start  # a citation may: "van der Berg (2001)"
     # A splitter's mistake left part of a sentence (ours: the benchmark checks by hand).
     if begins_small or len(whole[start:end].split()) - cited < _FEWEST_WORDS:
@@ -199,7 +199,7 @@ def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, 
         return Outcome.RUN_ON
     if _DEBRIS.search(rest):
         return Outcome.DEBRIS
-    if single and not all(_is_whole(callout, sentence) for callout in here):
+    if single and not all(_is_whole(marker, sentence) for marker in here):
         return Outcome.MANGLED
     return Outcome.SEVERAL_CITATIONS if single and len(here) > 1 else None
 
@@ -207,16 +207,16 @@ def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, 
 def outcome_of_context(context: Context, *, single: bool = True) -> Outcome:
     """The outcome of the sentence of a given context, by the same rules; `<REF>` is one of its citations."""
     start = context.text.index(MARKER)
-    marker = Callout(start, start + len(MARKER), Style.NUMBERED_BRACKETS, 1)
-    others = (one for one in find_callouts(context.text) if one.end <= marker.start or marker.end <= one.start)
-    here = sorted([*others, marker], key=lambda callout: callout.start)
+    marker = CitationMarker(start, start + len(MARKER), Style.NUMBERED_BRACKETS, 1)
+    others = (one for one in find_markers(context.text) if one.end <= marker.start or marker.end <= one.start)
+    here = sorted([*others, marker], key=lambda marker: marker.start)
     outcome = outcome_of_sentence(context.text, (0, len(context.text)), here, single=single)
     return outcome or (Outcome.GROUP if single and len(context.cited_ids) > 1 else Outcome.USABLE)
 
 
-def _is_whole(callout: Callout, sentence: Span) -> bool:
+def _is_whole(marker: CitationMarker, sentence: Span) -> bool:
     """Whether a citation is sound and within a sentence."""
-    return callout.is_sound and sentence[0] <= callout.start and callout.end <= sentence[1]
+    return marker.is_sound and sentence[0] <= marker.start and marker.end <= sentence[1]
 
 
 # Many texts

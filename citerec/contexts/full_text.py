@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
+from citerec.contexts.markers import CitationMarker, Spans, Style, find_markers
 from citerec.contexts.sections import Section, with_number
 from citerec.contexts.split import Span, folded, sentences_of, splitter, trimmed, with_trailing
 from citerec.corpus.reading import (
@@ -286,7 +286,7 @@ class Document:
             if not self.paragraphs or paragraph.start >= self.paragraphs[-1].end:
                 self.paragraphs.append(paragraph)
         self._starts = [ref.start for ref in text.bib_refs]
-        self._callouts: dict[int, list[Callout]] = {}
+        self._markers: dict[int, list[CitationMarker]] = {}
 
     @functools.cached_property
     def words(self) -> list[int]:
@@ -319,28 +319,28 @@ class Document:
         start = self.paragraphs[place].start
         return [(ref.start - start, ref.end - start) for ref in self.refs(place)]
 
-    def callouts(self, place: int) -> list[Callout]:
-        """The callouts of a paragraph in order, mangled ones too."""
-        if place not in self._callouts:
-            self._callouts[place] = find_callouts(self.whole(place), self._hints(place), self._believed)
-        return self._callouts[place]
+    def markers(self, place: int) -> list[CitationMarker]:
+        """The citation markers of a paragraph in order, mangled ones too."""
+        if place not in self._markers:
+            self._markers[place] = find_markers(self.whole(place), self._hints(place), self._believed)
+        return self._markers[place]
 
-    def citations(self, place: int) -> list[tuple[Callout, tuple[str, ...]]]:
+    def citations(self, place: int) -> list[tuple[CitationMarker, tuple[str, ...]]]:
         """The citations of a paragraph in order, each with the ids of its bib entries.
 
         What has no bib ref counts if it is sound, and written in a style that the paper uses.
         """
         hinted = Spans(self._hints(place))
         return [
-            (callout, self.entry_ids(place, callout))
-            for callout in self.callouts(place)
-            if callout.is_sound or hinted(callout.start, callout.end)
+            (marker, self.entry_ids(place, marker))
+            for marker in self.markers(place)
+            if marker.is_sound or hinted(marker.start, marker.end)
         ]
 
     def sentences(self, place: int) -> list[Span]:
         """The places of the sentences in a paragraph: those of the source, or else by the splitter."""
         given = self._given_sentences(place)
-        return given or sentences_of(self.whole(place), self.callouts(place), splitter(self._split))
+        return given or sentences_of(self.whole(place), self.markers(place), splitter(self._split))
 
     def _given_sentences(self, place: int) -> list[Span]:
         """The sentences of the source; none if they overlap, or leave out a citation."""
@@ -350,18 +350,18 @@ class Document:
         spans = [trimmed(whole, start - paragraph.start, end - paragraph.start) for start, end in inside]
         if any(start < before for (_, before), (start, _) in itertools.pairwise(spans)):
             return []
-        sentences = with_trailing(whole, spans, self.callouts(place))
+        sentences = with_trailing(whole, spans, self.markers(place))
         covered = Spans(sentences)
-        return sentences if all(covered(callout.start, callout.end) for callout in self.callouts(place)) else []
+        return sentences if all(covered(marker.start, marker.end) for marker in self.markers(place)) else []
 
-    def entry_ids(self, place: int, callout: Callout) -> tuple[str, ...]:
-        """The bib entries of a callout: those of the bib refs that it overlaps, and those within its range."""
-        start, end = (self.paragraphs[place].start + at for at in (callout.start, callout.end))
+    def entry_ids(self, place: int, marker: CitationMarker) -> tuple[str, ...]:
+        """The bib entries of a citation marker: those of the bib refs that it overlaps, and those within its range."""
+        start, end = (self.paragraphs[place].start + at for at in (marker.start, marker.end))
         near = (ref.entry_id or "" for ref in self.refs(place) if start < ref.end and ref.start < end)
         ids = [entry_id for entry_id in near if entry_id in self.text.bib_entries]
-        if self._shift and 0 < len(set(ids)) < callout.works:
+        if self._shift and 0 < len(set(ids)) < marker.works:
             prefix, shift = self._shift
-            ids = [*(f"{prefix}{number + shift}" for number in callout.numbers), *ids]
+            ids = [*(f"{prefix}{number + shift}" for number in marker.numbers), *ids]
         return tuple(dict.fromkeys(entry_id for entry_id in ids if entry_id in self.text.bib_entries))
 
     def papers_cited(self, place: int) -> Set[str]:

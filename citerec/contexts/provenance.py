@@ -20,39 +20,39 @@ from citerec.files.writing import Kind
 from citerec.records import Context, citing_name
 from citerec.version import __version__
 
-LEARNT = "learnt.json"
+PROVENANCE = "provenance.json"
 """The name of the file in the directory of a part."""
 
-_KIND = "citerec-learnt"
+_KIND = "citerec-provenance"
 _VERSION = 1
 _MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class Provenance:
     """What one part, or all parts of a system together, learnt from.
 
     Attributes:
-        learnt_from: Digests of the texts that it learnt from, and of their papers.
+        trained_on: Digests of the texts that it learnt from, and of their papers.
         tuned_on: The same for the texts on which its settings were chosen.
         unsaid: Names of parts that do not say what they learnt from.
     """
 
-    learnt_from: frozenset[str] = frozenset()
+    trained_on: frozenset[str] = frozenset()
     tuned_on: frozenset[str] = frozenset()
     unsaid: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, learnt_from: Iterable[Context] = (), tuned_on: Iterable[Context] = ()) -> "Learnt":
+    def of(cls, trained_on: Iterable[Context] = (), tuned_on: Iterable[Context] = ()) -> "Provenance":
         """The digests of a part that learnt from some contexts, and was tuned on others."""
-        learnt, tuned = (
-            frozenset(itertools.chain.from_iterable(map(digests_of, part))) for part in (learnt_from, tuned_on)
+        provenance, tuned = (
+            frozenset(itertools.chain.from_iterable(map(digests_of, part))) for part in (trained_on, tuned_on)
         )
-        return cls(learnt, tuned)
+        return cls(provenance, tuned)
 
-    def __or__(self, other: "Learnt") -> "Learnt":
-        return Learnt(
-            self.learnt_from | other.learnt_from,
+    def __or__(self, other: "Provenance") -> "Provenance":
+        return Provenance(
+            self.trained_on | other.trained_on,
             self.tuned_on | other.tuned_on,
             tuple(dict.fromkeys((*self.unsaid, *other.unsaid))),
         )
@@ -62,18 +62,18 @@ class Learnt:
         value = {
             "kind": _KIND,
             "version": _VERSION,
-            "learnt_from": sorted(self.learnt_from),
+            "trained_on": sorted(self.trained_on),
             "tuned_on": sorted(self.tuned_on),
             "unsaid": list(self.unsaid),
         }
         file.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
-NOTHING = Learnt()
+NOTHING = Provenance()
 """For a part that learnt from no contexts of citerec."""
 
 
-def learnt_by_part(part: str | Path) -> Learnt:
+def provenance_of_part(part: str | Path) -> Provenance:
     """What a part learnt from, read from its directory.
 
     Args:
@@ -84,10 +84,10 @@ def learnt_by_part(part: str | Path) -> Learnt:
         ModelError: Its file of digests is broken, or of another version.
     """
     folder = Path(part).expanduser()
-    return read_learnt(folder / LEARNT, folder.name) if (folder / _MANIFEST).is_file() else NOTHING
+    return read_provenance(folder / PROVENANCE, folder.name) if (folder / _MANIFEST).is_file() else NOTHING
 
 
-def read_learnt(file: Path, name: str) -> Learnt:
+def read_provenance(file: Path, name: str) -> Provenance:
     """The digests in the file of a part; if there is no file, the part's name is `unsaid`.
 
     Raises:
@@ -97,10 +97,10 @@ def read_learnt(file: Path, name: str) -> Learnt:
         value = orjson.loads(file.read_bytes())
         if (value["kind"], value["version"]) != (_KIND, _VERSION):
             raise ValueError(f"it is not {_KIND} of version {_VERSION}")
-        digests = {key: frozenset(map(str, value[key])) for key in ("learnt_from", "tuned_on")}
-        return Learnt(**digests, unsaid=tuple(map(str, value["unsaid"])))
+        digests = {key: frozenset(map(str, value[key])) for key in ("trained_on", "tuned_on")}
+        return Provenance(**digests, unsaid=tuple(map(str, value["unsaid"])))
     except OSError:
-        return Learnt(unsaid=(name,))
+        return Provenance(unsaid=(name,))
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(f"{file} is broken ({error})", "Train the part again.") from error
 

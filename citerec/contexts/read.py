@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.contexts.callouts import Callout, Style
+from citerec.contexts.markers import CitationMarker, Style
 from citerec.contexts.split import sentences_of, splitter
 from citerec.corpus.reading import (
     BadRecord,
@@ -178,7 +178,7 @@ def contexts_of_text(text: str) -> list[Context]:
 
 def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
     places = (match.span() for match in re.finditer(MARKER, paragraph))
-    markers = [Callout(start, end, Style.NUMBERED_BRACKETS, 1) for start, end in places]
+    markers = [CitationMarker(start, end, Style.NUMBERED_BRACKETS, 1) for start, end in places]
     sentences = [paragraph[start:end] for start, end in sentences_of(paragraph, markers, splitter())]
     if "".join(sentences).count(MARKER) != len(markers):  # the splitter lost one
         sentences = [paragraph]

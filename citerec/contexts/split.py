@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from citerec.contexts.callouts import Callout, Style
+from citerec.contexts.markers import CitationMarker, Style
 from citerec.errors import InputError
 from citerec.files.text import replaced
 from citerec.records import MARKER
@@ -137,21 +137,21 @@ def spacy_model(name: str, remedy: str, *excluded: str) -> Any:
 # Sentences that cite
 
 
-def sentences_of(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Span]:
+def sentences_of(whole: str, markers: Sequence[CitationMarker], split: Splitter) -> list[Span]:
     """The sentences of a paragraph by a splitter; its citations, given in order, are masked for it."""
     masks = []
-    for callout in callouts:
-        width = callout.end - callout.start
-        word = " " * width if _is_raised(whole, callout) else _WORD + _LETTER * (width - 1)
-        masks.append((callout.start, callout.end, word))
+    for marker in markers:
+        width = marker.end - marker.start
+        word = " " * width if _is_raised(whole, marker) else _WORD + _LETTER * (width - 1)
+        masks.append((marker.start, marker.end, word))
     blotted = _ABBREVIATED.sub(lambda match: match.group()[:-1] + _LETTER, replaced(whole, masks))
     # A splitter does not split between quotation marks, which PDF extraction makes of apostrophes.
-    return with_trailing(whole, split(blotted.translate(_QUOTES)), callouts)
+    return with_trailing(whole, split(blotted.translate(_QUOTES)), markers)
 
 
-def with_trailing(whole: str, spans: Sequence[Span], callouts: Sequence[Callout]) -> list[Span]:
+def with_trailing(whole: str, spans: Sequence[Span], markers: Sequence[CitationMarker]) -> list[Span]:
     """Sentences with the raised citations at their end: `… was shown.12 Next …`."""
-    trailing = {callout.start: callout.end for callout in callouts if _is_raised(whole, callout)}
+    trailing = {marker.start: marker.end for marker in markers if _is_raised(whole, marker)}
     sentences: list[Span] = []
     for start, end in spans:
         done = sentences[-1][1] if sentences else 0
@@ -161,18 +161,18 @@ def with_trailing(whole: str, spans: Sequence[Span], callouts: Sequence[Callout]
     return sentences
 
 
-def _is_raised(whole: str, callout: Callout) -> bool:
-    return callout.style is Style.SUPERSCRIPT or follows_stop(whole, callout)
+def _is_raised(whole: str, marker: CitationMarker) -> bool:
+    return marker.style is Style.SUPERSCRIPT or follows_stop(whole, marker)
 
 
-def follows_stop(whole: str, callout: Callout) -> bool:
+def follows_stop(whole: str, marker: CitationMarker) -> bool:
     """Whether a citation is right after a full stop, as superscripts may be, and belongs to the sentence before it."""
-    return callout.start > 0 and whole[callout.start - 1] in ENDS
+    return marker.start > 0 and whole[marker.start - 1] in ENDS
 
 
-def with_marker(whole: str, sentence: Span, callout: Callout) -> str:
+def with_marker(whole: str, sentence: Span, marker: CitationMarker) -> str:
     """The sentence with `<REF>` for a citation, with spaces between it and words, and before the full stop."""
-    before, after = whole[sentence[0] : callout.start], whole[callout.end : sentence[1]]
+    before, after = whole[sentence[0] : marker.start], whole[marker.end : sentence[1]]
     if not after and before.endswith(ENDS):
         before, after = before[:-1], before[-1]
     before += " " if _GLUED_BEFORE.search(before) else ""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.contexts.callouts import Callout, Style, find_callouts
+from citerec.contexts.markers import CitationMarker, Style, find_markers
 from citerec.discourse.classifier import VOCABULARY, WEIGHTS, Paragraph, Probabilities, Tagger, TaggerManifest
 from citerec.errors import InputError, ModelError
 from citerec.files.progress import Progress, no_progress
@@ -51,7 +51,7 @@ class Features(NamedTuple):
 def describe(paragraph: Sequence[str]) -> list[Features]:
     """The features of each sentence of a paragraph; they depend on neighbours."""
     texts = [_SPACE_AFTER.sub(r"\1", _SPACE_BEFORE.sub(r"\1", sentence)) for sentence in paragraph]
-    citations = [find_callouts(text) for text in texts]
+    citations = [find_markers(text) for text in texts]
     forms, cites = list(map(_form, texts, citations)), list(map(bool, citations))
     places = [_place(forms, cites, at) for at in range(len(texts))]
     return list(map(Features, map(str.lower, texts), map(_masked, texts, citations), places))
@@ -62,28 +62,28 @@ def _words(text: str) -> list[str]:
     return ["0" * len(word) if word.isdigit() else word for word in WORD.findall(text.lower())]
 
 
-def _kind(callout: Callout) -> str:
-    return _KINDS.get(callout.style, "paren")
+def _kind(marker: CitationMarker) -> str:
+    return _KINDS.get(marker.style, "paren")
 
 
-def _masked(text: str, callouts: Sequence[Callout]) -> list[str]:
+def _masked(text: str, markers: Sequence[CitationMarker]) -> list[str]:
     words, end = [], 0
-    for callout in callouts:
-        form = f"{_CITATION}{_kind(callout)}{'+' if callout.works > 1 else ''}"
-        words += [*_words(text[end : callout.start]), form]
-        end = callout.end
+    for marker in markers:
+        form = f"{_CITATION}{_kind(marker)}{'+' if marker.works > 1 else ''}"
+        words += [*_words(text[end : marker.start]), form]
+        end = marker.end
     return words + _words(text[end:])
 
 
-def _form(text: str, callouts: Sequence[Callout]) -> list[str]:
+def _form(text: str, markers: Sequence[CitationMarker]) -> list[str]:
     """How often, how and where a sentence cites, and how long it is."""
-    kinds = list(map(_kind, callouts))
-    form = [f"citations{min(len(callouts), _MOST)}", f"works{min(sum(c.works for c in callouts), _MOST)}"]
+    kinds = list(map(_kind, markers))
+    form = [f"citations{min(len(markers), _MOST)}", f"works{min(sum(c.works for c in markers), _MOST)}"]
     form += [f"{kind}{min(kinds.count(kind), _MOST)}" for kind in ("text", "paren", "mangled")]
-    if callouts:
-        quarters = [4 * callout.start // len(text) for callout in callouts]
+    if markers:
+        quarters = [4 * marker.start // len(text) for marker in markers]
         form += [f"first-{kinds[0]}{quarters[0]}", f"last-{kinds[-1]}{quarters[-1]}"]
-        form.append(f"group{min(max(callout.works for callout in callouts), _MOST)}")
+        form.append(f"group{min(max(marker.works for marker in markers), _MOST)}")
     return [*form, f"length{min(len(text.split()) // 6, 8)}"]
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from citerec.contexts.callouts import Callout, Spans, Style, find_callouts
+from citerec.contexts.markers import CitationMarker, Spans, Style, find_markers
 from citerec.contexts.sections import is_abstract
 from citerec.contexts.split import sentences_of, splitter
 from citerec.corpus.matching import (
@@ -739,15 +739,15 @@ def citation_needed(material: Material) -> Told:
 
 def _sentences(text: str) -> list[Sentence]:
     """The sentences of a paragraph without its citations, those that are written by hand included: "(Lee, 2004)"."""
-    commands = [Callout(*match.span(), Style.NUMBERED_BRACKETS, 1) for match in _CITATION.finditer(text)]
+    commands = [CitationMarker(*match.span(), Style.NUMBERED_BRACKETS, 1) for match in _CITATION.finditer(text)]
     taken = Spans((one.start, one.end) for one in commands)
-    written = [one for one in find_callouts(text, believed=_WRITTEN) if not taken(one.start, one.end)]
-    callouts = sorted([*commands, *written], key=lambda one: one.start)
+    written = [one for one in find_markers(text, believed=_WRITTEN) if not taken(one.start, one.end)]
+    markers = sorted([*commands, *written], key=lambda one: one.start)
     return [
         Sentence(
-            " ".join(_CITATION.sub(" ", text[start:end]).split()), any(start <= one.start < end for one in callouts)
+            " ".join(_CITATION.sub(" ", text[start:end]).split()), any(start <= one.start < end for one in markers)
         )
-        for start, end in sentences_of(text, callouts, splitter())
+        for start, end in sentences_of(text, markers, splitter())
     ]
 
 

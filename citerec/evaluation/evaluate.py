@@ -268,8 +268,8 @@ def evaluate(
         )
         if not asked:
             raise InputError("there is no context", "Give at least one, or the name of a diagnostic set.")
-        learnt = {name: learnt_by(system, path) for name, system in given.items()}
-        seen, overlap = find_overlap(asked, learnt, left_out=left_out)
+        provenance = {name: learnt_by(system, path) for name, system in given.items()}
+        seen, overlap = find_overlap(asked, provenance, left_out=left_out)
         notes += overlap.notes(len(asked))
         if left_out and seen.all():
             remedy = "Split contexts before training: citerec contexts split FILE --out FOLDER"

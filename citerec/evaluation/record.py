@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
-from citerec.contexts.provenance import Learnt, digests_of
+from citerec.contexts.provenance import Provenance, digests_of
 from citerec.evaluation.predictions import ReadFile
 from citerec.records import Context
 from citerec.version import __version__
@@ -137,7 +137,7 @@ class FamilyInfo(_Part):
 class TrainingOverlap(_Part):
     """How many contexts served in training, and whether they were left out.
 
-    By system how many it `learnt_from`, how many it was `tuned_on`, and the parts of it that do not say (`unsaid`).
+    By system how many it `trained_on`, how many it was `tuned_on`, and the parts of it that do not say (`unsaid`).
     """
 
     contexts: NonNegativeInt
@@ -149,9 +149,9 @@ class TrainingOverlap(_Part):
         notes = []
         if self.contexts:
             who = "; ".join(
-                f"{name} learnt from {one['learnt_from']:,} and was tuned on {one['tuned_on']:,}"
+                f"{name} learnt from {one['trained_on']:,} and was tuned on {one['tuned_on']:,}"
                 for name, one in self.systems.items()
-                if one["learnt_from"] or one["tuned_on"]
+                if one["trained_on"] or one["tuned_on"]
             )
             what = "They are measured all the same: figures on them say little about new contexts."
             if self.left_out:
@@ -292,13 +292,13 @@ class Record(_Part):
 
 
 def find_overlap(
-    contexts: Sequence[Context], learnt: Mapping[str, Learnt], *, left_out: bool = True
+    contexts: Sequence[Context], provenance: Mapping[str, Provenance], *, left_out: bool = True
 ) -> tuple[npt.NDArray[np.bool_], TrainingOverlap]:
     """Finds the contexts whose sentence or citing paper is among those that systems learnt from or were tuned on.
 
     Args:
         contexts: The contexts.
-        learnt: By system, what it learnt from.
+        provenance: By system, what it learnt from.
         left_out: Whether these contexts are left out, for the record.
 
     Returns:
@@ -310,9 +310,9 @@ def find_overlap(
         return np.array([not some.isdisjoint(of_context) for of_context in digests], bool)
 
     seen, systems = np.zeros(len(contexts), bool), {}
-    for name, one in learnt.items():
-        learnt_from, tuned_on = among(one.learnt_from), among(one.tuned_on)
-        seen |= learnt_from | tuned_on
-        numbers = {"learnt_from": int(learnt_from.sum()), "tuned_on": int((tuned_on & ~learnt_from).sum())}
+    for name, one in provenance.items():
+        trained_on, tuned_on = among(one.trained_on), among(one.tuned_on)
+        seen |= trained_on | tuned_on
+        numbers = {"trained_on": int(trained_on.sum()), "tuned_on": int((tuned_on & ~trained_on).sum())}
         systems[name] = {**numbers, "unsaid": [*one.unsaid]}
     return seen, TrainingOverlap(contexts=int(seen.sum()), left_out=left_out, systems=systems)

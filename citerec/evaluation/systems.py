@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from citerec.confidence import calibrated_on
-from citerec.contexts.provenance import NOTHING, Learnt
+from citerec.contexts.provenance import NOTHING, Provenance
 from citerec.contexts.topic import LeakRules, Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.metrics import YearsOf, hits_of
@@ -24,7 +24,7 @@ from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
 from citerec.retrieve.base import Candidate
 from citerec.retrieve.run import Run, SearchOptions, without_answer
-from citerec.systems import Recipe, learnt_by_system
+from citerec.systems import Recipe, provenance_of_system
 
 Answer = Iterable[tuple[str, float] | Candidate]
 Function = Callable[[Context, int], Answer]
@@ -106,12 +106,12 @@ def answer(name: str, system: System, conditions: Conditions) -> Answered:
             return _of_function(name, system, conditions)
 
 
-def learnt_by(system: System, index: Path) -> Learnt:
-    """What a system learnt from, if it says so: a run does not, a function may have an attribute `learnt`."""
+def learnt_by(system: System, index: Path) -> Provenance:
+    """What a system learnt from, if it says so: a run does not, a function may have an attribute `provenance`."""
     if isinstance(system, str | Recipe):
-        return learnt_by_system(index, system if isinstance(system, Recipe) else Recipe.load(system))
-    learnt = getattr(system, "learnt", NOTHING)
-    return learnt if isinstance(learnt, Learnt) else NOTHING
+        return provenance_of_system(index, system if isinstance(system, Recipe) else Recipe.load(system))
+    provenance = getattr(system, "provenance", NOTHING)
+    return provenance if isinstance(provenance, Provenance) else NOTHING
 
 
 def _of_recommender(name: str, recommender: Recommender, conditions: Conditions, parallelism: Parallelism) -> Answered:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from citerec.contexts.provenance import LEARNT
+from citerec.contexts.provenance import PROVENANCE
 from citerec.errors import CiterecError, ModelError
 from citerec.files.registry import missing_package
 from citerec.files.writing import recover
@@ -24,7 +24,7 @@ _PIN = "@sha256:"
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 # Files that affect vectors: weights, configurations, vocabularies; not READMEs or citerec's own manifests.
 _DECISIVE = {".safetensors", ".json", ".txt", ".model"}
-_INDIFFERENT = {"manifest.json", "trainer_state.json", LEARNT}
+_INDIFFERENT = {"manifest.json", "trainer_state.json", PROVENANCE}
 
 
 def find_model(name: str) -> str:

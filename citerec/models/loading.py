@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from citerec.contexts.provenance import LEARNT
+from citerec.contexts.provenance import PROVENANCE
 from citerec.errors import InputError, ModelError, first_fault
 from citerec.files.writing import recover
 from citerec.models.find import DEFAULT_ENCODER, bare_name, find_model, model_failures, only_local, quiet_libraries
@@ -21,7 +21,7 @@ _WRITTEN = """
     README.md added_tokens.json config.json merges.txt model.safetensors special_tokens_map.json tokenizer.json
     tokenizer_config.json vocab.json vocab.txt
 """
-MODEL_FILES = frozenset({LEARNT, *_WRITTEN.split()})
+MODEL_FILES = frozenset({PROVENANCE, *_WRITTEN.split()})
 """The files that transformers writes for a model and its tokenizer, and the file of what the model learnt from."""
 
 # Encoders without modules of sentence-transformers whose authors use the vector of [CLS]; all others use the mean.

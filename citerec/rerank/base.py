@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from citerec.contexts.provenance import Learnt, learnt_by_part
+from citerec.contexts.provenance import Provenance, provenance_of_part
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
@@ -96,9 +96,9 @@ class Reranker(ABC):
         return Path(folder or getattr(settings, "model", None) or trained_of(index, cls.name))
 
     @classmethod
-    def learnt_at(cls, index: Path, folder: Path | None, settings: Any) -> Learnt:
+    def provenance_at(cls, index: Path, folder: Path | None, settings: Any) -> Provenance:
         """What the reranker that `open` opens learnt from; nothing if it is not trained."""
-        return learnt_by_part(cls.place(index, folder, settings))
+        return provenance_of_part(cls.place(index, folder, settings))
 
     @abstractmethod
     def rerank(

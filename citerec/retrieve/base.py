@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from citerec.contexts.provenance import NOTHING, Learnt
+from citerec.contexts.provenance import NOTHING, Provenance
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
@@ -274,7 +274,7 @@ class Retriever(ABC):
         return "" if is_there else f"its vectors: citerec index encode {index} --retriever {cls.name}"
 
     @classmethod
-    def learnt_at(cls, _index: Path, _settings: Any) -> Learnt:
+    def provenance_at(cls, _index: Path, _settings: Any) -> Provenance:
         """What it learnt from, if citerec trained it; nothing by default."""
         return NOTHING
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from citerec.contexts.provenance import NOTHING, Learnt, learnt_by_part
+from citerec.contexts.provenance import NOTHING, Provenance, provenance_of_part
 from citerec.contexts.topic import Topic, clean
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, ModelError, SettingsError
@@ -114,10 +114,10 @@ class DenseRetriever(Retriever):
         return cls(folder, settings, index)
 
     @classmethod
-    def learnt_at(cls, index: Path, _settings: Any) -> Learnt:
+    def provenance_at(cls, index: Path, _settings: Any) -> Provenance:
         """What the encoder of the vectors learnt from."""
         folder = generation_of(index) / cls.name
-        return learnt_by_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
+        return provenance_of_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
 
     def __init__(self, folder: Path, settings: Any, index: "OpenIndex") -> None:
         chosen: Any = self.Settings() if settings is None else settings
@@ -308,9 +308,9 @@ class ProfileRetriever(Retriever):
         return f"{made.count:,} pairs of a cited and a citing paper have a vector ({made.model})."
 
     @classmethod
-    def learnt_at(cls, index: Path, _settings: ProfileSettings) -> Learnt:
+    def provenance_at(cls, index: Path, _settings: ProfileSettings) -> Provenance:
         """What the encoder learnt from."""
-        return DenseRetriever.learnt_at(index, DenseSettings())
+        return DenseRetriever.provenance_at(index, DenseSettings())
 
     def __init__(self, index: "OpenIndex", settings: ProfileSettings | None = None) -> None:
         self.settings = settings or ProfileSettings()

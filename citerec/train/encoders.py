@@ -12,7 +12,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from citerec.contexts.provenance import LEARNT, learnt_by_part
+from citerec.contexts.provenance import PROVENANCE, provenance_of_part
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError
 from citerec.files.parallel import in_parts
@@ -93,8 +93,10 @@ def train_reranker(
         dev = dict(record.results)
         fields = {"weight": dev.pop("weight"), "training": groups.facts(record, "base", "text"), "dev": dev}
         manifest = reader.manifest.model_copy(update=fields)
-        learnt = groups.learnt(options.base)
-        return shared.write_model(MODEL_DIRECTORY, out, manifest, learnt, lambda folder: reader.save(folder, manifest))
+        provenance = groups.provenance(options.base)
+        return shared.write_model(
+            MODEL_DIRECTORY, out, manifest, provenance, lambda folder: reader.save(folder, manifest)
+        )
 
 
 def _cross_encoder_learner(reader: CrossEncoder, groups: GroupTraining, options: RerankerOptions) -> Learner:
@@ -225,7 +227,7 @@ def train_encoder(
         record = groups.fit(_encoder_learner(model, groups, options))
         dev = {METRIC: record.best, f"{METRIC} before": record.values[0]}
         manifest = EncoderManifest(base=options.base, training=groups.facts(record, "base"), dev=dev)
-        return shared.write_model(ENCODER_DIRECTORY, out, manifest, groups.learnt(options.base), _saved(model))
+        return shared.write_model(ENCODER_DIRECTORY, out, manifest, groups.provenance(options.base), _saved(model))
 
 
 def _saved(model: Any) -> Callable[[Path], None]:
@@ -293,7 +295,7 @@ def _encoder_learner(model: Any, groups: GroupTraining, options: EncoderOptions)
     return Learner(model, 1, batches, losses, evaluate)
 
 
-_STATIC_FILES = {MANIFEST, LEARNT, WEIGHTS, "tokenizer.json", "modules.json", "config_sentence_transformers.json"}
+_STATIC_FILES = {MANIFEST, PROVENANCE, WEIGHTS, "tokenizer.json", "modules.json", "config_sentence_transformers.json"}
 STATIC_DIRECTORY = Kind("static encoder", "citerec-static-encoder", MANIFEST, frozenset(_STATIC_FILES))
 _PART = 4096
 _DEV = 2000  # papers held out, at most a tenth
@@ -355,7 +357,7 @@ def train_static(
             dev={FOUND: record.best, **record.results},
         )
         encoder = SentenceTransformer(modules=[learner.model], device="cpu")
-        return shared.write_model(STATIC_DIRECTORY, out, manifest, learnt_by_part(of.model), _saved(encoder))
+        return shared.write_model(STATIC_DIRECTORY, out, manifest, provenance_of_part(of.model), _saved(encoder))
 
 
 class _StaticLearner:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, Unpack
 import numpy as np
 from pydantic import BaseModel
 
-from citerec.contexts.provenance import LEARNT, Learnt, learnt_by_part
+from citerec.contexts.provenance import PROVENANCE, Provenance, provenance_of_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
 from citerec.corpus.reading import read_failures
@@ -287,14 +287,16 @@ def training(
         raise BuildError(f"cannot train {out}: {error}", remedy) from error
 
 
-def write_model(kind: Kind, out: Path, manifest: Manifest, learnt: Learnt, save: Callable[[Path], object]) -> Manifest:
+def write_model(
+    kind: Kind, out: Path, manifest: Manifest, provenance: Provenance, save: Callable[[Path], object]
+) -> Manifest:
     """Writes a trained model, in place of an earlier one at `out`; returns its manifest, with the version of citerec.
 
     Args:
         kind: Its kind.
         out: Its folder.
         manifest: Its manifest.
-        learnt: What it learnt from.
+        provenance: What it learnt from.
         save: Writes its other files into a folder.
 
     Raises:
@@ -304,7 +306,7 @@ def write_model(kind: Kind, out: Path, manifest: Manifest, learnt: Learnt, save:
     manifest = manifest.model_copy(update={"citerec": __version__})
     with kind.writing(out) as folder:
         save(folder)
-        learnt.write(folder / LEARNT)
+        provenance.write(folder / PROVENANCE)
         manifest.write(folder)
     return manifest
 
@@ -395,10 +397,13 @@ class GroupTraining(Training):
             papers = self.recommender.store.papers(group.gold)
             yield topic, [papers[paper_id] for paper_id in group.gold]
 
-    def learnt(self, base: str | None = None) -> Learnt:
+    def provenance(self, base: str | None = None) -> Provenance:
         """What the model learns from: the contexts of the groups, and what its base and the searched parts did."""
-        own = Learnt.of(*([one.context for one in side] for side in (self.train, self.dev))) | self.recommender.learnt
-        return own | learnt_by_part(base) if base else own
+        own = (
+            Provenance.of(*([one.context for one in side] for side in (self.train, self.dev)))
+            | self.recommender.provenance
+        )
+        return own | provenance_of_part(base) if base else own
 
     def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:
         """The manifest's fields about the training; `but` are options that are not among them."""

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibration_folder
-from citerec.contexts.callouts import find_callouts
-from citerec.contexts.provenance import LEARNT, NOTHING, Learnt, digest, folded
+from citerec.contexts.markers import find_markers
+from citerec.contexts.provenance import NOTHING, PROVENANCE, Provenance, digest, folded
 from citerec.errors import InputError, SettingsError
 from citerec.evaluation.metrics import parse_metrics, reliability
 from citerec.evaluation.record import find_overlap
@@ -168,13 +168,13 @@ def marked(text: str, year: int | None) -> str | None:
     """
     if MARKER in text:
         return text if text.count(MARKER) == 1 else None
-    citations = find_callouts(text)
+    citations = find_markers(text)
     if len(citations) > 1:
         citations = [one for one in citations if str(year) in text[one.start : one.end]]
     return f"{text[: citations[0].start]}{MARKER}{text[citations[0].end :]}" if len(citations) == 1 else None
 
 
-RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
+RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, PROVENANCE}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def train_ltr(
     recipe = Recipe.load(options.system).without_rerankers()
     depth, seed = recipe.settings_of(LtrReranker).depth, sources[0].choice.seed
     sides: dict[str, list[Example]] = {"train": [], "dev": []}
-    learnt, fingerprints = NOTHING, []
+    provenance, fingerprints = NOTHING, []
     for source in sources:
         contexts = source.contexts()
         with Recommender.open(source.index, recipe) as recommender:
@@ -264,7 +264,7 @@ def train_ltr(
                 told = functools.partial(on_progress, f"searching, {name}")
                 examples += examples_of(recommender, of_side, depth, seed, portable=options.portable, on_progress=told)
             fingerprints.append(recommender.manifest.fingerprint)
-            learnt |= Learnt.of(*contexts) | recommender.learnt
+            provenance |= Provenance.of(*contexts) | recommender.provenance
     facts = [source.facts() for source in sources]
     fault = f"too few contexts of {', '.join(one['contexts'] for one in facts)} have a cited paper that is found"
     too_few = InputError(fault, "Give more: some hundreds at least.")
@@ -289,11 +289,11 @@ def train_ltr(
     dev = {"contexts": len(sides["dev"]), "mrr@10": mrr(learned)}
     dev["mrr@10 before"] = mrr(lambda rows: rows[:, _columns(["fused"])[0]])
     about = asdict(options) | (facts[0] if len(facts) == 1 else {"sources": facts})
-    about |= {"seed": seed, "learnt_from": len(sides["train"]), "trees": trees.best_iteration or trees.num_trees()}
+    about |= {"seed": seed, "trained_on": len(sides["train"]), "trees": trees.best_iteration or trees.num_trees()}
     gain = {name: round(float(one / gains.sum()), 5) for name, one in zip(features, gains, strict=True)}
     made = {"corpus": "+".join(fingerprints), "system": options.system, "depth": depth}
     manifest = LtrManifest(**made, features=features, start=start, gain=gain, training=about, dev=dev)
-    return write_model(RANKER, out, manifest, learnt, lambda folder: trees.save_model(folder / MODEL))
+    return write_model(RANKER, out, manifest, provenance, lambda folder: trees.save_model(folder / MODEL))
 
 
 def learn_trees(
@@ -355,7 +355,7 @@ class TunedFusion(NamedTuple):
         before: The score of the system's own fusion, without its feedback.
         score: The score of the best fusion.
         recipe: The system with it.
-        learnt: The contexts, and what the parts of the lists learnt from.
+        provenance: The contexts, and what the parts of the lists learnt from.
     """
 
     contexts: int
@@ -364,7 +364,7 @@ class TunedFusion(NamedTuple):
     before: float
     score: float
     recipe: Recipe
-    learnt: Learnt
+    provenance: Provenance
 
 
 def tune_fusion(
@@ -410,7 +410,7 @@ def tune_fusion(
             for number, (_, candidates) in enumerate(alone.candidates(alone.topics(drawn), k)):
                 lists[number][retriever.name] = Candidates(candidates.papers, candidates.rows, candidates.scores)
                 on_progress(f"searching, {retriever.name}", number, len(drawn))
-        learnt = Learnt.of(tuned_on=drawn) | whole.learnt
+        provenance = Provenance.of(tuned_on=drawn) | whole.provenance
 
     def score(changed: Recipe) -> float:
         used = ({name: of_context[name] for name in changed.retrievers} for of_context in lists)
@@ -429,7 +429,7 @@ def tune_fusion(
         scores.append(score(one))
     best, place = max((value, place) for place, value in enumerate(scores))  # of equals the last
     of_lists = {name: score(recipe.model_copy(update={"retrievers": {name: 1.0}})) for name in names}
-    return TunedFusion(len(drawn), metric, of_lists, score(recipe), best, grid[place], learnt)
+    return TunedFusion(len(drawn), metric, of_lists, score(recipe), best, grid[place], provenance)
 
 
 def write_recipe(tuned: TunedFusion, path: Path) -> None:
@@ -438,10 +438,10 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
     Raises:
         InputError: The file cannot be written.
     """
-    digests = path.with_name(f"{path.stem}.{LEARNT}")
+    digests = path.with_name(f"{path.stem}.{PROVENANCE}")
     recipe = tuned.recipe.model_copy(update={"tuned_on": digests.name})
     recipe.write(path, f"Tuned on {tuned.contexts} contexts by {tuned.metric}: {tuned.score:.4f}.")
-    tuned.learnt.write(digests)
+    tuned.provenance.write(digests)
 
 
 LEAST_CONTEXTS = 200
@@ -484,7 +484,7 @@ def train_confidence(
     CALIBRATION.check_place(out)
     given = list(read_cited(choice.path))
     with Recommender.open(index, recipe) as recommender:
-        seen, _ = find_overlap(given, {system: recommender.learnt})
+        seen, _ = find_overlap(given, {system: recommender.provenance})
         drawn = choice.draw(choice.limit or len(given), itertools.compress(given, ~seen))
         if len(drawn) < LEAST_CONTEXTS:
             besides = f" that {system} did not learn from" if seen.any() else ""
@@ -516,7 +516,7 @@ def train_confidence(
     training |= {"citing_papers": len(np.unique(papers)), "seed": choice.seed}
     curves, measured = dict(fitted(evidence, right, papers)), _measured(evidence, right, papers)
     manifest = Calibration(**curves, **made, signals=signals, training=training, measured=measured)
-    return write_model(CALIBRATION, out, manifest, Learnt.of(drawn), lambda _: None)
+    return write_model(CALIBRATION, out, manifest, Provenance.of(drawn), lambda _: None)
 
 
 def fitted(evidence: Floats, right: Flags, papers: Rows) -> Curves:

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from citerec.contexts.provenance import NOTHING, Learnt, digest, folded, learnt_by_part
+from citerec.contexts.provenance import NOTHING, Provenance, digest, folded, provenance_of_part
 from citerec.discourse import classifier as classifiers
 from citerec.discourse.classifier import TAGGER_DIRECTORY, ClassifierTagger, Paragraph, Tagger, TaggerManifest
 from citerec.discourse.linear import LinearTagger
@@ -65,15 +65,15 @@ def train_tagger(
 
     # Of sentences: the papers in which they stand are unknown.
     texts = ((text for paragraph in side for text in paragraph.sentences) for side in (train, dev))
-    learnt_from, tuned_on = (frozenset(digest("text", folded(text)) for text in side) for side in texts)
+    trained_on, tuned_on = (frozenset(digest("text", folded(text)) for text in side) for side in texts)
 
-    def write(tagger: LinearTagger | ClassifierTagger, base: Learnt, facts: dict[str, Any]) -> TaggerManifest:
+    def write(tagger: LinearTagger | ClassifierTagger, base: Provenance, facts: dict[str, Any]) -> TaggerManifest:
         scores = measure_tagger(tagger, dev) if dev else {}
         if dev:
             seen = {paragraph.sentences for paragraph in train}
             scores["repeated"] = sum(paragraph.sentences in seen for paragraph in dev)
         whole = manifest.model_copy(update={"dev": scores, "training": facts | dict(manifest.training)})
-        return write_model(TAGGER_DIRECTORY, out, whole, Learnt(learnt_from, tuned_on) | base, tagger.save)
+        return write_model(TAGGER_DIRECTORY, out, whole, Provenance(trained_on, tuned_on) | base, tagger.save)
 
     if not manifest.base:
         return write(LinearTagger.fit(train, manifest, schedule.seed, how.get("on_progress", no_progress)), NOTHING, {})
@@ -83,7 +83,7 @@ def train_tagger(
     with training(TAGGER_DIRECTORY, out, options, schedule, plan, **how) as own:
         classifier = ClassifierTagger.begin(manifest, seed=schedule.seed, device=how.get("device"))
         record = own.fit(_learner(classifier, train, dev, options.batch))
-        return write(classifier, learnt_by_part(options.model), own.facts(record, "dev"))
+        return write(classifier, provenance_of_part(options.model), own.facts(record, "dev"))
 
 
 def _learner(tagger: ClassifierTagger, train: Sequence[Paragraph], dev: Sequence[Paragraph], batch: int) -> Learner:

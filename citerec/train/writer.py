@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import TypeAdapter
 
-from citerec.contexts.provenance import Learnt, learnt_by_part
+from citerec.contexts.provenance import Provenance, provenance_of_part
 from citerec.errors import InputError
 from citerec.files.hashing import digest_of, file_digest, hash_sample
 from citerec.files.progress import Progress, no_note, no_progress
@@ -91,8 +91,8 @@ def train_writer(
         dev_values = {**record.results, f"{options.dev_metric} before": record.values[0]}
         base: dict[str, Any] = {"base": options.base, "base_identity": model.identity}
         manifest = WriterManifest(**base, writes=options.writes, generation=generation, training=facts, dev=dev_values)
-        learnt, tuned_on = (frozenset(one for task in side for one in task_digests(task)) for side in (train, dev))
-        provenance = Learnt(learnt, tuned_on) | learnt_by_part(options.base)
+        trained_on, tuned_on = (frozenset(one for task in side for one in task_digests(task)) for side in (train, dev))
+        provenance = Provenance(trained_on, tuned_on) | provenance_of_part(options.base)
         return write_model(WRITER_DIRECTORY, out, manifest, provenance, model.save)
 
 
@@ -265,7 +265,7 @@ def train_tldr(
     forms, predicted = _trees(of_forms, form_names, tables, [label - label.mean() for label in labels], folds)
     best = [label[np.argmax(score)] for label, score in zip(labels, predicted, strict=True)]
     scores = {"rouge1": best, "rouge1 of contribution": untrained}
-    facts = {"tasks": path.name, "sha256": file_digest(path), "learnt_from": len(examples), "seed": seed}
+    facts = {"tasks": path.name, "sha256": file_digest(path), "trained_on": len(examples), "seed": seed}
     manifest = trained.SentencesManifest(
         training={**facts, "trees of words": _WORDS, "trees of forms": _FORMS},
         scores={name: round(100 * float(np.mean(values)), 2) for name, values in scores.items()},
@@ -277,8 +277,8 @@ def train_tldr(
         forms.save_model(folder / trained.FORM_TREES)
         (folder / trained.VOCABULARY).write_bytes(TypeAdapter(Vocabulary).dump_json(replace(vocabulary, counts=counts)))
 
-    learnt = Learnt(frozenset(one for example in examples for one in task_digests(example.task)))
-    return write_model(trained.SENTENCES_DIRECTORY, out, manifest, learnt, save)
+    provenance = Provenance(frozenset(one for example in examples for one in task_digests(example.task)))
+    return write_model(trained.SENTENCES_DIRECTORY, out, manifest, provenance, save)
 
 
 def _examples(path: Path, vocabulary: Vocabulary, seed: int) -> list[_Example]:

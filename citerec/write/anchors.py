@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from citerec.contexts.callouts import ALL_STYLES, Spans, Style, find_callouts
+from citerec.contexts.markers import ALL_STYLES, Spans, Style, find_markers
 from citerec.files.text import printable, replaced
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask, content_terms, sentences_of
 
@@ -151,9 +151,9 @@ def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
     A name with a year cites the sources of which it names an author, or no source if there is none.
     """
     places = [_by_anchor(text[anchor.start : anchor.end], anchor, sources) for anchor in anchors_of(text)]
-    callouts = [(one.start, one.end, one.style in _BY_NAME) for one in find_callouts(text, believed=_STYLES)]
+    markers = [(one.start, one.end, one.style in _BY_NAME) for one in find_markers(text, believed=_STYLES)]
     unreadable = [(*match.span(), False) for match in _UNREADABLE.finditer(text)]
-    for spans in (callouts, unreadable):  # none overlaps another of its kind
+    for spans in (markers, unreadable):  # none overlaps another of its kind
         is_taken = Spans((mention.start, mention.end) for mention in places)
         for start, end, by_name in spans:
             if not is_taken(start, end):

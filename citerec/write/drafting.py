@@ -475,7 +475,7 @@ def write_batch(
         tasks = tasks_with_input(path, input_name, full_texts, note, start=begun, stop=limit)
         with part.open("ab") as file:
             for number, prediction in enumerate(writer.write_many(tasks), begun + 1):
-                seen = served_in_training(prediction.task, writer.learnt)
+                seen = served_in_training(prediction.task, writer.provenance)
                 record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
                 file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
                 on_progress("writing", number, whole)

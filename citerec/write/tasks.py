@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from citerec.contexts.provenance import Learnt, digest, folded
+from citerec.contexts.provenance import Provenance, digest, folded
 from citerec.contexts.split import PYSBD, splitter, splitter_identity
 from citerec.files.hashing import hash_sample
 from citerec.files.text import STOP_WORDS, one_line, printable
@@ -224,7 +224,7 @@ def task_digests(task: TextTask) -> list[str]:
     return targets + [digest("about", str(number)) for number in subjects(task)]
 
 
-def served_in_training(task: TextTask, learnt: Learnt) -> bool:
+def served_in_training(task: TextTask, provenance: Provenance) -> bool:
     """Whether a writer learned from a task, or was tuned on it, or on one with the same target or subject."""
     digests = task_digests(task)
-    return not (learnt.learnt_from.isdisjoint(digests) and learnt.tuned_on.isdisjoint(digests))
+    return not (provenance.trained_on.isdisjoint(digests) and provenance.tuned_on.isdisjoint(digests))

@@ -30,7 +30,7 @@ def rows_of(count: int, features: int = FEATURES, seed: int = 0, odd: float = 0.
     return np.where(draws.random(rows.shape) < odd, draws.choice(ODD, rows.shape), rows).astype(np.float32)
 
 
-def learnt(categories: Sequence[int] = (), **options: Any) -> str:
+def provenance(categories: Sequence[int] = (), **options: Any) -> str:
     """The file of trees that LightGBM learns from rows with missing values; feature 2 is mostly missing."""
     draws = np.random.default_rng(0)
     rows = draws.standard_normal((count := 3000, FEATURES)).astype(np.float32)
@@ -76,7 +76,7 @@ def test_the_ranker_that_comes_with_citerec() -> None:
     assert_same(path, rows_of(300, Trees.read(path).features))
 
 
-LEARNT = {
+PROVENANCE = {
     "missing": {},
     "zero is missing": {"zero_as_missing": True},
     "nothing is missing": {"use_missing": False},
@@ -92,10 +92,10 @@ LEARNT = {
 }
 
 
-@pytest.mark.parametrize("options", LEARNT.values(), ids=LEARNT)
+@pytest.mark.parametrize("options", PROVENANCE.values(), ids=PROVENANCE)
 def test_trees_of_every_kind_that_is_learnt(options: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / MODEL
-    path.write_text(learnt(**options))
+    path.write_text(provenance(**options))
     assert_same(path, rows_of(400))
     assert_same(path, rows_of(40, seed=1, odd=0))
     thresholds = np.array(re.search("threshold=(.*)", path.read_text())[1].split(), float)  # type: ignore[index]
@@ -104,13 +104,13 @@ def test_trees_of_every_kind_that_is_learnt(options: dict[str, Any], tmp_path: P
 
 def test_what_is_tested_occurs() -> None:
     def leaves(name: str) -> list[int]:
-        return [int(number) for number in re.findall("num_leaves=(.*)", learnt(**LEARNT[name]))]
+        return [int(number) for number in re.findall("num_leaves=(.*)", provenance(**PROVENANCE[name]))]
 
     def decisions(name: str) -> set[str]:
-        return set(" ".join(re.findall("decision_type=(.*)", learnt(**LEARNT[name]))).split())
+        return set(" ".join(re.findall("decision_type=(.*)", provenance(**PROVENANCE[name]))).split())
 
     # Missing values are told from all others.
-    assert re.search(r"threshold=.*\binf\b", learnt())
+    assert re.search(r"threshold=.*\binf\b", provenance())
     assert decisions("missing") >= {"2", "8", "10"}
     assert decisions("zero is missing") >= {"4", "6"}
     assert max(leaves("many leaves")) > 256
@@ -127,13 +127,13 @@ def test_every_decision_at_every_split(seed: int, tmp_path: Path) -> None:
 
         return re.sub("(decision_type=)(.*)", other, tree)
 
-    assert_same(written(learnt(num_leaves=12), tmp_path / MODEL, change), rows_of(300, seed=seed))
+    assert_same(written(provenance(num_leaves=12), tmp_path / MODEL, change), rows_of(300, seed=seed))
 
 
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory) -> tuple[lightgbm.Booster, Trees]:
     path = tmp_path_factory.mktemp("trees") / MODEL
-    path.write_text(learnt(num_leaves=20))
+    path.write_text(provenance(num_leaves=20))
     return lightgbm.Booster(model_file=path), Trees.read(path)
 
 
@@ -147,11 +147,11 @@ def test_any_rows(read: tuple[lightgbm.Booster, Trees], rows: npt.NDArray[np.flo
 
 def test_no_rows_and_trees_without_splits(tmp_path: Path) -> None:
     path = tmp_path / MODEL
-    path.write_text(learnt())
+    path.write_text(provenance())
     trees, none = Trees.read(path), rows_of(0)
     assert trees.predict(none).shape == (0,)
     assert trees.contributions(none).shape == (0, FEATURES + 1)
-    text = learnt()
+    text = provenance()
     leaf = "Tree=0\nnum_leaves=1\nnum_cat=0\nsplit_feature=\nsplit_gain=\nthreshold=\ndecision_type=\nleft_child=\n"
     leaf += "right_child=\nleaf_value=0.25\nleaf_weight=\nleaf_count=200\nis_linear=0\nshrinkage=1\n\n\n"
     assert_same(written(text, path, lambda tree: leaf if tree.startswith("Tree=0\n") else tree), rows_of(50))
@@ -164,7 +164,7 @@ def refused(path: Path, text: str) -> None:
 
 
 def test_a_file_that_is_damaged_is_refused(tmp_path: Path) -> None:
-    path, text, chosen = tmp_path / MODEL, learnt(num_leaves=6), random.Random(0)
+    path, text, chosen = tmp_path / MODEL, provenance(num_leaves=6), random.Random(0)
     with pytest.raises(ModelError, match="cannot be read"):
         Trees.read(path)
     for whole in ("", "no trees", "tree\n", text.replace("Tree=3\n", ""), text.replace("max_feature_idx=5", "")):
@@ -182,7 +182,7 @@ def test_a_file_that_is_damaged_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_damaged_anywhere_is_refused_or_read(tmp_path: Path) -> None:
-    text, chosen, rows = learnt(num_leaves=6), random.Random(0), rows_of(5)
+    text, chosen, rows = provenance(num_leaves=6), random.Random(0), rows_of(5)
     for _ in range(300):
         place = chosen.randrange(text.index("end of trees"))
         (tmp_path / MODEL).write_text(text[:place] + chosen.choice("0123456789-. =\nx") + text[place + 1 :])
@@ -198,7 +198,7 @@ def test_other_kinds_of_trees_are_refused(tmp_path: Path) -> None:
     several = {"objective": "multiclass", "num_class": 2}
     forest = {"boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1}
     for options in ({"categories": [4]}, {"linear_tree": True}, several, forest):
-        refused(tmp_path / MODEL, learnt(**options))
+        refused(tmp_path / MODEL, provenance(**options))
 
 
 def test_ranking_does_without_lightgbm() -> None:

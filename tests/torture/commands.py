@@ -266,7 +266,7 @@ COMMANDS = (
         _verdicts,
     ),
     Command("review --apply", _set, ("diagnostics", "review", "./mine", "--apply"), _set_outcome, _verdicts),
-    Command("train ltr", _trained, (*_TRAIN, "-c", "rounds=5"), _texts("ranker/model.txt", "ranker/learnt.json")),
+    Command("train ltr", _trained, (*_TRAIN, "-c", "rounds=5"), _texts("ranker/model.txt", "ranker/provenance.json")),
     Command("train fusion", _vectors, ("train", "fusion", *_FEW, "--out", "fusion.toml"), _texts("fusion.toml")),
     Command(
         "train reranker",

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from citerec.confidence import Calibration, calibration_folder
-from citerec.contexts.provenance import Learnt
+from citerec.contexts.provenance import Provenance
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, QueryError
 from citerec.evaluation.evaluate import evaluate
@@ -161,8 +161,8 @@ def test_it_needs_contexts_that_the_system_did_not_learn_from(
     with pytest.raises(InputError, match="has 40 contexts: a calibration needs 200"):
         few = write_lines(tmp_path / "few.jsonl", map(json.loads, halves[0].read_text().splitlines()[:40]))
         train_confidence(Choice(few), demo_index, "bm25", BM25)
-    Learnt.of(tuned_on=contexts[:200]).write(tmp_path / "learnt.json")
-    tuned = BM25.model_copy(update={"tuned_on": str(tmp_path / "learnt.json")})
+    Provenance.of(tuned_on=contexts[:200]).write(tmp_path / "provenance.json")
+    tuned = BM25.model_copy(update={"tuned_on": str(tmp_path / "provenance.json")})
     with pytest.raises(InputError, match="has 115 contexts that mine did not learn from"):
         train_confidence(Choice(halves[0]), demo_index, "mine", tuned)
     wrong = [{"context_id": str(at), "text": SENTENCE, "cited_ids": ["none"]} for at in range(300)]
@@ -231,7 +231,10 @@ def test_the_command_makes_it_and_says_how_well_it_fits(
     assert made.returncode == 0
     assert "bm25 calibrated on" in made.stdout
     assert "one of the first ten is right" in made.stdout
-    assert sorted(path.name for path in calibration_folder(index, BM25).iterdir()) == ["learnt.json", "manifest.json"]
+    assert sorted(path.name for path in calibration_folder(index, BM25).iterdir()) == [
+        "provenance.json",
+        "manifest.json",
+    ]
     measured = manifest_of(index).measured["among_ten"]
     assert measured["n"] == 315
     assert measured["ece"] < 0.15

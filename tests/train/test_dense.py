@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.provenance import learnt_by_part
+from citerec.contexts.provenance import provenance_of_part
 from citerec.errors import InputError, ModelError
 from citerec.index.build import encode_index
 from citerec.index.vectors import DenseOptions
@@ -52,9 +52,9 @@ def test_it_learns_and_an_index_takes_it(train: Train, demo_index: Path, tmp_pat
     encode_index(index, DenseOptions(str(tmp_path / "encoder")))
     with Recommender.open(index, Recipe.load("dense")) as recommender:
         assert len(recommender.search("We rank papers <REF>.", 5)) == 5
-        assert recommender.learnt == learnt_by_part(tmp_path / "encoder")
-        assert len(recommender.learnt.learnt_from) > manifest.training["groups"]
-        assert recommender.learnt.unsaid == ()
+        assert recommender.provenance == provenance_of_part(tmp_path / "encoder")
+        assert len(recommender.provenance.trained_on) > manifest.training["groups"]
+        assert recommender.provenance.unsaid == ()
 
 
 def test_what_helps_nobody_leaves_the_base(train: Train, tiny_scibert: Path, tmp_path: Path) -> None:

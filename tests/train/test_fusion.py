@@ -42,8 +42,8 @@ def test_what_is_found_is_a_system_that_reaches_what_was_promised(hybrid_index: 
     settings = Recipe.load(tmp_path / "fusion.toml")
     assert (settings.fusion.method, list(settings.retrievers)) == ("weighted", ["words", "dense", "draft"])
     with Recommender.open(hybrid_index, settings) as recommender:
-        assert len(recommender.learnt.tuned_on) == 60  # the demo's contexts name no citing paper
-        assert recommender.learnt.learnt_from == frozenset()
+        assert len(recommender.provenance.tuned_on) == 60  # the demo's contexts name no citing paper
+        assert recommender.provenance.trained_on == frozenset()
     without_feedback = settings.model_copy(update={"fusion": settings.fusion.model_copy(update={"feedback": 0})})
     assert mrr_at_10(hybrid_index, without_feedback, 60) == pytest.approx(tuned.score)
 

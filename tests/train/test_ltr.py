@@ -49,31 +49,33 @@ def toy_contexts(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="module")
-def learnt(toy_contexts: Path, hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def provenance(toy_contexts: Path, hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("rankers") / "ltr"
     train_ltr([Source(hybrid_index, Choice(toy_contexts, dev_share=0.3))], out, LtrOptions(rounds=40), no_progress)
     return out
 
 
-def test_it_learns_which_papers_are_cited(learnt: Path) -> None:
-    manifest = LtrReranker(learnt).manifest
+def test_it_learns_which_papers_are_cited(provenance: Path) -> None:
+    manifest = LtrReranker(provenance).manifest
     assert manifest.dev["mrr@10"] > manifest.dev["mrr@10 before"] + 0.2
     assert max(manifest.gain, key=manifest.gain.__getitem__) == "citations rank"
     assert manifest.features == tuple(FEATURES)
     assert sum(manifest.gain.values()) == pytest.approx(1, abs=0.001)
-    assert (learnt / "model.txt").read_text().startswith("tree\n")
+    assert (provenance / "model.txt").read_text().startswith("tree\n")
 
 
 def test_the_same_seed_makes_the_same_ranker(
-    learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path
+    provenance: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path
 ) -> None:
     source = Source(hybrid_index, Choice(toy_contexts, dev_share=0.3))
     train_ltr([source], tmp_path / "again", LtrOptions(rounds=40), no_progress)
-    assert (tmp_path / "again" / "model.txt").read_bytes() == (learnt / "model.txt").read_bytes()
+    assert (tmp_path / "again" / "model.txt").read_bytes() == (provenance / "model.txt").read_bytes()
 
 
-def test_it_ranks_the_head_and_leaves_the_tail_in_order(learnt: Path, toy_contexts: Path, hybrid_index: Path) -> None:
-    ranker = LtrReranker(learnt, LtrSettings(depth=20))
+def test_it_ranks_the_head_and_leaves_the_tail_in_order(
+    provenance: Path, toy_contexts: Path, hybrid_index: Path
+) -> None:
+    ranker = LtrReranker(provenance, LtrSettings(depth=20))
     context = next(read_contexts(toy_contexts))
     with Recommender.open(hybrid_index, HYBRID) as recommender:
         ((topic, found),) = recommender.candidates(recommender.topics([context]), 60)
@@ -86,8 +88,8 @@ def test_it_ranks_the_head_and_leaves_the_tail_in_order(learnt: Path, toy_contex
     assert ranker.rerank(topic, [], {}, {}) == []
 
 
-def test_its_reasons_add_up_to_its_scores(learnt: Path, toy_contexts: Path, hybrid_index: Path) -> None:
-    ranker = LtrReranker(learnt)
+def test_its_reasons_add_up_to_its_scores(provenance: Path, toy_contexts: Path, hybrid_index: Path) -> None:
+    ranker = LtrReranker(provenance)
     contexts = list(read_contexts(toy_contexts))[:3]
     constants = []
     with Recommender.open(hybrid_index, HYBRID) as recommender:
@@ -98,10 +100,12 @@ def test_its_reasons_add_up_to_its_scores(learnt: Path, toy_contexts: Path, hybr
     assert np.ptp(np.concatenate(constants)) < 1e-6
 
 
-def test_an_index_that_has_one_uses_it(learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path) -> None:
+def test_an_index_that_has_one_uses_it(
+    provenance: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path
+) -> None:
     index = tmp_path / "index"
     shutil.copytree(hybrid_index, index)
-    shutil.copytree(learnt, trained_of(index, "ltr"))
+    shutil.copytree(provenance, trained_of(index, "ltr"))
     assert default_system(index) == "hybrid+ltr"
     context: Context = next(read_contexts(toy_contexts))
     with Recommender.open(index) as recommender:
@@ -115,7 +119,7 @@ def test_an_index_that_has_one_uses_it(learnt: Path, toy_contexts: Path, hybrid_
         ]
 
 
-def test_what_is_wrong_is_said(learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path) -> None:
+def test_what_is_wrong_is_said(provenance: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path) -> None:
     def train(contexts: Path, out: Path = tmp_path / "out") -> None:
         train_ltr([Source(hybrid_index, Choice(contexts))], out, LtrOptions(), no_progress)
 
@@ -133,7 +137,7 @@ def test_what_is_wrong_is_said(learnt: Path, toy_contexts: Path, hybrid_index: P
     with pytest.raises(ModelError, match="no learnt ranker"):
         LtrReranker(tmp_path)
     broken = tmp_path / "broken"
-    shutil.copytree(learnt, broken)
+    shutil.copytree(provenance, broken)
     manifest = orjson.loads((broken / "manifest.json").read_bytes())
     for features in (["other", *manifest["features"][1:]], manifest["features"][1:]):
         (broken / "manifest.json").write_bytes(orjson.dumps({**manifest, "features": features}))

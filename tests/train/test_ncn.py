@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.provenance import learnt_by_part
+from citerec.contexts.provenance import provenance_of_part
 from citerec.errors import InputError
 from citerec.index.build import build_index
 from citerec.papers.diagnostic.ncn import Manifest, Ncn, NcnOptions, train_ncn
@@ -94,10 +94,10 @@ def test_it_learns_which_title_a_word_asks_for(train: Train, planted: Path, tmp_
         for number, (word, title) in enumerate(RULE.items()):
             hit = recommender.search(f"We saw a {word} in this {SHARED} <REF>.", 1)[0]
             assert (hit.paper.paper_id, hit.paper.title) == (str(number), title)
-    learnt = learnt_by_part(tmp_path / "ncn")
-    assert learnt.unsaid == ()
-    assert len(learnt.learnt_from) == 48 + 12
-    assert learnt.learnt_from.isdisjoint(learnt.tuned_on)
+    provenance = provenance_of_part(tmp_path / "ncn")
+    assert provenance.unsaid == ()
+    assert len(provenance.trained_on) == 48 + 12
+    assert provenance.trained_on.isdisjoint(provenance.tuned_on)
 
 
 def test_the_cited_paper_is_not_appended_to_the_candidates(train: Train, planted: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from citerec.contexts.provenance import learnt_by_part
+from citerec.contexts.provenance import provenance_of_part
 from citerec.contexts.read import read_contexts
 from citerec.errors import BuildError, CiterecError, InputError, ModelError, SourceError
 from citerec.recommend import Recommender
@@ -47,11 +47,11 @@ def test_it_learns_which_papers_are_cited(train: Train, tmp_path: Path, loss: st
     assert model.manifest == manifest
     assert manifest.kind == "citerec-cross-encoder"
     assert manifest.text == TextOptions(max_tokens=48)
-    learnt = learnt_by_part(tmp_path / "model")
-    assert learnt.unsaid == ()
-    assert len(learnt.learnt_from) > manifest.training["groups"]  # their citing papers too
-    assert len(learnt.tuned_on) > manifest.training["dev_groups"]
-    assert learnt.learnt_from.isdisjoint(learnt.tuned_on)
+    provenance = provenance_of_part(tmp_path / "model")
+    assert provenance.unsaid == ()
+    assert len(provenance.trained_on) > manifest.training["groups"]  # their citing papers too
+    assert len(provenance.tuned_on) > manifest.training["dev_groups"]
+    assert provenance.trained_on.isdisjoint(provenance.tuned_on)
 
 
 def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_neither_gold_nor_negatives_leak(toy_contexts: Path, demo_index: Path, t
         assert negatives.isdisjoint(group.gold)
         assert group.context.citing_id not in negatives
         assert all((papers[paper_id].year or 0) <= (group.context.citing_year or 0) for paper_id in negatives)
-    learnt_from, measured_on = ({citing_paper(group.context) for group in side} for side in sides)
-    assert learnt_from and measured_on and learnt_from.isdisjoint(measured_on)
+    trained_on, measured_on = ({citing_paper(group.context) for group in side} for side in sides)
+    assert trained_on and measured_on and trained_on.isdisjoint(measured_on)
 
 
 def test_citing_papers_of_given_dev_contexts_are_not_learnt_from(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.contexts.provenance import digest, folded, learnt_by_part
+from citerec.contexts.provenance import digest, folded, provenance_of_part
 from citerec.discourse.classifier import Paragraph, Tagger, TaggerManifest, read_paragraphs
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.tagger import open_tagger
@@ -98,9 +98,9 @@ def test_scores_by_hand() -> None:
 def test_the_last_paragraphs_of_the_file_are_held_out(related_work: Path, tmp_path: Path) -> None:
     examples = paragraphs()
     manifest = train_tagger(related_work, tmp_path / "tagger", TaggerOptions(dev_share=0.25))
-    learnt = learnt_by_part(tmp_path / "tagger")
-    assert learnt.tuned_on == {digest("text", folded(text)) for one in examples[-8:] for text in one.sentences}
-    assert learnt.learnt_from == {digest("text", folded(text)) for one in examples[:-8] for text in one.sentences}
+    provenance = provenance_of_part(tmp_path / "tagger")
+    assert provenance.tuned_on == {digest("text", folded(text)) for one in examples[-8:] for text in one.sentences}
+    assert provenance.trained_on == {digest("text", folded(text)) for one in examples[:-8] for text in one.sentences}
     assert manifest.training["dev"] == "last 25% of the paragraphs"
     assert (manifest.training["paragraphs"], manifest.training["dev_paragraphs"]) == (24, 8)
     # The same weights as of the first 24 alone: nothing of what was held out was learnt.

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.contexts.provenance import LEARNT
+from citerec.contexts.provenance import PROVENANCE
 from citerec.errors import InputError, ModelError
 from citerec.train.writer import train_tldr
 from citerec.write.task_files import read_tasks
@@ -81,14 +81,14 @@ def test_it_says_what_it_learnt_from(planted: Path) -> None:
     model = planted / "model"
     assert {file.name for file in model.iterdir()} == SENTENCES_DIRECTORY.names
     writer = open_writer("trained", "tldr", options={"model": str(model)})
-    assert all(served_in_training(task, writer.learnt) for task in read_tasks(planted / "train.jsonl"))
+    assert all(served_in_training(task, writer.provenance) for task in read_tasks(planted / "train.jsonl"))
     other = _tasks(planted / "other.jsonl", 10, 3)
-    assert not any(served_in_training(task, writer.learnt) for task in read_tasks(other))
+    assert not any(served_in_training(task, writer.provenance) for task in read_tasks(other))
 
 
 def test_the_same_tasks_give_the_same_files(planted: Path) -> None:
     train_tldr(planted / "train.jsonl", planted / "again")
-    for name in (WORD_TREES, FORM_TREES, VOCABULARY, LEARNT):
+    for name in (WORD_TREES, FORM_TREES, VOCABULARY, PROVENANCE):
         assert (planted / "again" / name).read_bytes() == (planted / "model" / name).read_bytes()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from citerec.contexts.provenance import learnt_by_part
+from citerec.contexts.provenance import provenance_of_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
 from citerec.train.groups import Choice, Schedule
 from citerec.train.writer import WriterOptions, train_writer
@@ -108,9 +108,9 @@ def test_it_learns_what_to_write_and_the_writer_opens_it(
     assert writer.settings["family"] == base
     assert manifest.base_identity == Seq2seqWriter.open(bases[base], device="cpu").settings["model"]
     assert manifest.base_identity != writer.settings["model"]
-    learnt = learnt_by_part(tmp_path / "model")
-    assert len(learnt.learnt_from) > len({task.citing for task in read_tasks(tasks)}) / 2
-    assert len(learnt.tuned_on) > manifest.training["dev_tasks"]
+    provenance = provenance_of_part(tmp_path / "model")
+    assert len(provenance.trained_on) > len({task.citing for task in read_tasks(tasks)}) / 2
+    assert len(provenance.tuned_on) > manifest.training["dev_tasks"]
     some = list(read_tasks(tasks))[::5]
     # Of two beams of so sure a model, the second ends at once.
     written = list(Seq2seqWriter.open(str(tmp_path / "model"), device="cpu", options={"beams": 1}).write_many(some))
@@ -232,7 +232,7 @@ def of_paper(task: str, citing: str = "", *sources: str, **more: Any) -> dict[st
 
 
 @pytest.mark.parametrize(
-    ("dev", "leaks", "learnt"),
+    ("dev", "leaks", "others"),
     [
         (  # the citing paper by its id, whatever else is told of it
             of_paper("dev", "We study cats.", "dogs", citing_id=9),
@@ -274,14 +274,14 @@ def of_paper(task: str, citing: str = "", *sources: str, **more: Any) -> dict[st
     ],
 )
 def test_what_two_tasks_are_about_is_known_by_every_name_of_it(
-    tmp_path: Path, dev: dict[str, Any], leaks: list[dict[str, Any]], learnt: list[dict[str, Any]]
+    tmp_path: Path, dev: dict[str, Any], leaks: list[dict[str, Any]], others: list[dict[str, Any]]
 ) -> None:
     choice = Choice(
-        write_lines(tmp_path / "tasks.jsonl", [*leaks, *learnt]), write_lines(tmp_path / "dev.jsonl", [dev])
+        write_lines(tmp_path / "tasks.jsonl", [*leaks, *others]), write_lines(tmp_path / "dev.jsonl", [dev])
     )
     measured, left = sides(choice)
     assert len(measured) == 1
-    expected = list(read_tasks(write_lines(tmp_path / "learnt.jsonl", learnt)))
+    expected = list(read_tasks(write_lines(tmp_path / "others.jsonl", others)))
     assert [task.sources for task in left] == [task.sources for task in expected]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from citerec.contexts.provenance import LEARNT, Learnt, learnt_by_part
+from citerec.contexts.provenance import PROVENANCE, Provenance, provenance_of_part
 from citerec.diagnostics import sets
 from citerec.diagnostics.review import read_reviews
 from citerec.errors import CiterecError
@@ -26,7 +26,7 @@ INDEX = {"kind": "citerec-index", "version": 1, "fingerprint": "f", "counts": {"
 def opened(folder: Path) -> None:
     """Whatever reads the manifest of a folder."""
     for read in (Manifest.read, is_index, find_index, DenseManifest.read, sets.SetManifest.read, sets.SET.is_at,
-                 trained_at, trained_manifest, learnt_by_part):  # fmt: skip
+                 trained_at, trained_manifest, provenance_of_part):  # fmt: skip
         with contextlib.suppress(CiterecError):
             read(folder)  # type: ignore[operator]
 
@@ -42,11 +42,11 @@ def test_a_damaged_manifest(raw: bytes, tmp_path: Path) -> None:
 
 def test_a_damaged_file_of_what_a_part_learnt_from(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text("{}")
-    Learnt.of([Context(text="a <REF>", citing_id="1")]).write(tmp_path / LEARNT)
-    for changed in damaged((tmp_path / LEARNT).read_bytes(), 200):
-        (tmp_path / LEARNT).write_bytes(changed)
+    Provenance.of([Context(text="a <REF>", citing_id="1")]).write(tmp_path / PROVENANCE)
+    for changed in damaged((tmp_path / PROVENANCE).read_bytes(), 200):
+        (tmp_path / PROVENANCE).write_bytes(changed)
         with contextlib.suppress(CiterecError):
-            learnt_by_part(tmp_path)
+            provenance_of_part(tmp_path)
 
 
 def test_a_damaged_journal_is_no_journal_of_the_plan(tmp_path: Path) -> None:

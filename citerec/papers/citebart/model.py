@@ -174,7 +174,7 @@ def train_citebart(
             training={**groups.facts(record, "base"), "examples": len(learner.examples)},
             dev={**record.results, f"{METRIC} before": record.values.get(0, 0.0)},
         )
-        return write_model(CITEBART_DIRECTORY, out, manifest, groups.learnt(options.base), model.save)
+        return write_model(CITEBART_DIRECTORY, out, manifest, groups.provenance(options.base), model.save)
 
 
 def _learner(writer: TextModel, groups: GroupTraining, options: CiteBartOptions) -> Learner:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from citerec.contexts.callouts import find_callouts
+from citerec.contexts.markers import find_markers
 from citerec.corpus.reading import (
     BadRecord,
     RecordError,
@@ -189,8 +189,8 @@ def _aburaed(record: Mapping[str, Any], as_published: bool) -> TextTask:
         target = _TAGS.sub("", _DIGIT.sub("#", _CITATION.sub("<CITE>", citation))).replace("<cite>", "[0]")
         return _task(target.strip(), [Source(_DIGIT.sub("#", text))])
     citation = " ".join(_TAGS.sub(" ", citation).split())
-    sound = (callout for callout in find_callouts(citation) if callout.is_sound)
-    citation = replaced(citation, ((callout.start, callout.end, "<cite>") for callout in sound))
+    sound = (marker for marker in find_markers(citation) if marker.is_sound)
+    citation = replaced(citation, ((marker.start, marker.end, "<cite>") for marker in sound))
     return _numbered(citation, _CITE, {"<cite>": 0, "<CITE>": 0}, [Source(text, title=title)])
 
 

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from citerec.contexts.callouts import names_before
 from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.full_text import Document, FullText
+from citerec.contexts.markers import names_before
 from citerec.contexts.sections import hierarchy, outermost
 from citerec.errors import InputError
 from citerec.files.progress import Progress, no_progress

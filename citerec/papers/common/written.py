@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from citerec.contexts.provenance import NOTHING, Learnt, learnt_by_part
+from citerec.contexts.provenance import NOTHING, Provenance, provenance_of_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError, SettingsError
 from citerec.index.manifest import trained_of
@@ -159,10 +159,10 @@ class WritingRetriever(Retriever):
         return cls(index, settings)
 
     @classmethod
-    def learnt_at(cls, index: Path, settings: Any) -> Learnt:
+    def provenance_at(cls, index: Path, settings: Any) -> Provenance:
         """What the model learnt from, if it says so."""
         name = model_or_own(settings.model, trained_of(index, cls.name))
-        return learnt_by_part(bare_name(name)) if name else NOTHING
+        return provenance_of_part(bare_name(name)) if name else NOTHING
 
     @classmethod
     def model_name(cls, index: Path, settings: Any, part: str = "") -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from rapidfuzz.distance import Levenshtein
 
-from citerec.contexts.provenance import Learnt
+from citerec.contexts.provenance import Provenance
 from citerec.contexts.topic import Topic
 from citerec.corpus.matching import plain_title
 from citerec.corpus.store import PaperStore
@@ -195,9 +195,9 @@ class TitleLikelihoodReranker(Reranker):
         return cls(GalacticaRetriever.model_name(index, settings, cls.name), settings)
 
     @classmethod
-    def learnt_at(cls, index: Path, _folder: Path | None, settings: TitleLikelihoodSettings) -> Learnt:
+    def provenance_at(cls, index: Path, _folder: Path | None, settings: TitleLikelihoodSettings) -> Provenance:
         """What the model learnt from, if citerec knows it."""
-        return GalacticaRetriever.learnt_at(index, settings)
+        return GalacticaRetriever.provenance_at(index, settings)
 
     def __init__(self, model: str, settings: TitleLikelihoodSettings | None = None) -> None:
         self.settings = settings or TitleLikelihoodSettings()

@@ -393,8 +393,8 @@ def train_hatten(
             training=groups.facts(record, "words"),
             dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
         )
-        learnt = groups.learnt(options.words)
-        return write_model(HATTEN_DIRECTORY, out, manifest, learnt, lambda at: learner.averaged.save(at, manifest))
+        provenance = groups.provenance(options.words)
+        return write_model(HATTEN_DIRECTORY, out, manifest, provenance, lambda at: learner.averaged.save(at, manifest))
 
 
 def _texts(store: PaperStore, pool: "Pool", groups: Sequence[Group]) -> Iterator[str]:

@@ -19,7 +19,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from torch import Tensor, nn
 
-from citerec.contexts.provenance import LEARNT
+from citerec.contexts.provenance import PROVENANCE
 from citerec.contexts.topic import Topic
 from citerec.errors import InputError
 from citerec.files.writing import Kind
@@ -32,7 +32,7 @@ from citerec.train.groups import Choice, GroupTraining, HowFound, Learner, Sched
 
 VOCABULARY = "vocabulary.json"
 NCN_DIRECTORY = Kind(
-    name="NCN", kind="citerec-ncn", manifest=MANIFEST, names=frozenset({MANIFEST, LEARNT, VOCABULARY, WEIGHTS})
+    name="NCN", kind="citerec-ncn", manifest=MANIFEST, names=frozenset({MANIFEST, PROVENANCE, VOCABULARY, WEIGHTS})
 )
 
 KINDS = ("texts", "titles", "authors")
@@ -302,7 +302,9 @@ def train_ncn(
             training={**groups.facts(record, "sizes"), "words": {kind: len(words[kind].words) for kind in KINDS}},
             dev=dev,
         )
-        return write_model(NCN_DIRECTORY, out, manifest, groups.learnt(), lambda folder: model.save(folder, manifest))
+        return write_model(
+            NCN_DIRECTORY, out, manifest, groups.provenance(), lambda folder: model.save(folder, manifest)
+        )
 
 
 def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], dict[str, Vocabulary]]:

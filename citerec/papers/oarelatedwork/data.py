@@ -337,8 +337,8 @@ class _RelatedWork:
     def _anchored(self, place: int) -> str:
         whole, at, linked_here = self._document.whole(place), 0, False
         parts: list[str] = []
-        for number, (callout, entry_ids) in enumerate(self._document.citations(place)):
-            between = whole[at : callout.start]
+        for number, (marker, entry_ids) in enumerate(self._document.citations(place)):
+            between = whole[at : marker.start]
             if number == 0 or not _ADJACENT.fullmatch(between):
                 self.groups += 1
                 linked_here = False
@@ -348,7 +348,7 @@ class _RelatedWork:
                 linked_here = True
             glued = bool(between) and between[-1].isalnum()
             parts += [between, " " if glued else "", " ".join(anchors) or OTHER]
-            at = callout.end
+            at = marker.end
             if whole[at : at + 1].isalnum():
                 parts.append(" ")
         return "".join([*parts, whole[at:]])

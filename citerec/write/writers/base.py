@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from citerec.contexts.provenance import NOTHING, Learnt
+from citerec.contexts.provenance import NOTHING, Provenance
 from citerec.errors import InputError, first_fault
 from citerec.files.registry import Registry
 from citerec.write.tasks import Prediction, TextTask
@@ -23,13 +23,13 @@ class Writer(Protocol):
         name: Its name in tables and files: "lexrank", "allenai/led-base-16384".
         settings: Everything that its texts depend on, as JSON.
         is_oracle: Whether it looks at the targets: an upper bound, not a system.
-        learnt: What it learned from; nothing if citerec did not train it.
+        provenance: What it learned from; nothing if citerec did not train it.
     """
 
     name: str
     settings: Mapping[str, Any]
     is_oracle: bool = False
-    learnt: Learnt = NOTHING
+    provenance: Provenance = NOTHING
 
     def prepare(self, tasks: Iterable[TextTask]) -> None:  # noqa: ARG002
         """Sees all tasks of a file once before it writes for them; most writers do not look."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from citerec.contexts.callouts import trimmed_end
+from citerec.contexts.markers import trimmed_end
 from citerec.errors import WriterError
 from citerec.files.text import replaced
 from citerec.write.anchors import mentions, surnames

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 import orjson
 
-from citerec.contexts.provenance import learnt_by_part
+from citerec.contexts.provenance import provenance_of_part
 from citerec.errors import InputError, ModelError, WriterError
 from citerec.files.parallel import in_parts
 from citerec.files.text import one_line
@@ -347,7 +347,7 @@ class Seq2seqWriter(Writer):
         else:
             generation = fitted(model, recipe(model.family, kind, preset), changes)
         writer = cls(model, kind, generation)
-        writer.learnt = learnt_by_part(folder)
+        writer.provenance = provenance_of_part(folder)
         return writer
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import orjson
 import Stemmer
 
-from citerec.contexts.provenance import LEARNT, learnt_by_part
+from citerec.contexts.provenance import PROVENANCE, provenance_of_part
 from citerec.errors import InputError, ModelError
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
@@ -131,7 +131,7 @@ def _is_sentence(head: str, rest: str) -> bool:
 WORD_TREES, FORM_TREES, VOCABULARY = "words.txt", "forms.txt", "vocabulary.json"
 SHIPPED = Path(__file__).parent / "tldr"
 """The model that comes with citerec."""
-_FILES = frozenset({WORD_TREES, FORM_TREES, VOCABULARY, MANIFEST, LEARNT})
+_FILES = frozenset({WORD_TREES, FORM_TREES, VOCABULARY, MANIFEST, PROVENANCE})
 SENTENCES_DIRECTORY = writing.Kind("trained writer of TLDRs", "citerec-sentences", MANIFEST, _FILES)
 _COMMAND = "citerec train writer --kind tldr …"
 
@@ -487,7 +487,7 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
     digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
     settings = {"kind": kind, "model": "shipped" if folder == SHIPPED else folder.name, "digest": digest}
     writer = ExtractiveWriter("trained", pick, phrase=phrase, settings=settings)
-    writer.learnt = learnt_by_part(folder)
+    writer.provenance = provenance_of_part(folder)
     return writer
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from citerec import Context, Recipe, Recommender
-from citerec.contexts.provenance import learnt_by_part
+from citerec.contexts.provenance import provenance_of_part
 from citerec.contexts.topic import topic_of
 from citerec.corpus.matching import plain_title
 from citerec.errors import InputError, ModelError, QueryError, SettingsError
@@ -121,8 +121,8 @@ def test_it_learns_who_is_cited(planted: Path, trained: Path) -> None:
         assert [hit.paper.paper_id for hit in recommender.search("memory grass <REF>", 2)] == ["4", "3"]
         with pytest.raises(QueryError):
             recommender.search("<REF>")
-    learnt = learnt_by_part(trained)
-    assert (learnt.unsaid, len(learnt.learnt_from), len(learnt.tuned_on)) == (
+    provenance = provenance_of_part(trained)
+    assert (provenance.unsaid, len(provenance.trained_on), len(provenance.tuned_on)) == (
         (),
         20 + 12,
         12 + 3,

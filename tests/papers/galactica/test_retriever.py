@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from citerec import Context, Filters, Recipe, Recommender, evaluate
-from citerec.contexts.provenance import LEARNT, Learnt
+from citerec.contexts.provenance import PROVENANCE, Provenance
 from citerec.errors import ModelError, SettingsError
 from citerec.index.manifest import trained_of
 from citerec.models.loading import ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica import likelihoods
-from citerec.systems import learnt_by_system
+from citerec.systems import provenance_of_system
 from tests.conftest import Citerec
 from tests.papers.galactica.conftest import PAPERS, WORDS, reference, sentence
 from tests.tiny_causal import END, START
@@ -138,10 +138,10 @@ def test_candidates_are_ranked_by_the_likelihood_of_their_references(small_index
 def test_what_the_model_learnt_from_is_known(small_index: Path, namer: Path, tmp_path: Path) -> None:
     shutil.copytree(namer, model := tmp_path / "model")
     recipe = Recipe.load("galactica+title-likelihood", assignments(model))
-    assert not learnt_by_system(small_index, recipe).learnt_from  # made elsewhere
+    assert not provenance_of_system(small_index, recipe).trained_on  # made elsewhere
     ModelManifest(kind="citerec-causal").write(model)
-    Learnt.of([Context(text="seen <REF>", citing_id="1")]).write(model / LEARNT)
-    assert len(learnt_by_system(small_index, recipe).learnt_from) == 2
+    Provenance.of([Context(text="seen <REF>", citing_id="1")]).write(model / PROVENANCE)
+    assert len(provenance_of_system(small_index, recipe).trained_on) == 2
 
 
 def test_a_model_that_is_missing_or_unfit_is_said_with_its_remedy(

@@ -41,7 +41,7 @@ def test_the_nearest_papers_are_found_exactly(index: Path) -> None:
     vectors = Vectors(generation_of(index) / "hatten")
     assert vectors.manifest.max_tokens == 512
     with Recommender.open(index, "hatten") as opened:
-        assert opened.learnt == NOTHING or opened.learnt.unsaid
+        assert opened.provenance == NOTHING or opened.provenance.unsaid
         model = Hatten.open(str(index.parent / "tiny" / "model"), device="cpu")
         rows = opened.index.rows
         papers = opened.store.papers(rows.paper_ids(np.arange(len(vectors))))

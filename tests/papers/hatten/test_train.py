@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from citerec.contexts.provenance import learnt_by_part
+from citerec.contexts.provenance import provenance_of_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topics_of
 from citerec.errors import InputError, SourceError
@@ -57,9 +57,9 @@ def test_a_planted_rule_is_learnt(train: Train, planted: Path, tmp_path: Path) -
     manifest = train(tmp_path / "model", epochs=10, evaluations=4, patience=4, batch=8, graded=False)
     assert manifest.dev[f"{METRIC} before"] < 0.3
     assert manifest.dev[METRIC] > 0.5
-    learnt = learnt_by_part(tmp_path / "model")
-    assert len(learnt.learnt_from) > manifest.training["groups"]
-    assert learnt.unsaid == ()
+    provenance = provenance_of_part(tmp_path / "model")
+    assert len(provenance.trained_on) > manifest.training["groups"]
+    assert provenance.unsaid == ()
     # Training has not moved the words.
     opened = Hatten.open(str(tmp_path / "model"), device="cpu")
     texts = [" ".join(line.split(" ", 1)[0] for line in (planted / "glove.txt").read_text().splitlines())]

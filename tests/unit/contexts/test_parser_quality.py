@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.callouts import find_callouts
 from citerec.contexts.full_text import FullText, read_s2orc
+from citerec.contexts.markers import find_markers
 
 DATA = Path(__file__).parents[2] / "data"
 LABEL = re.compile(r"⟦([a-z-]+):(\d+)\|([^⟦⟧|]+)⟧")
@@ -23,7 +23,7 @@ Labels = set[tuple[int, int, str, int]]
 
 
 def parsed(text: str) -> Labels:
-    return {(callout.start, callout.end, str(callout.style), callout.works) for callout in find_callouts(text)}
+    return {(marker.start, marker.end, str(marker.style), marker.works) for marker in find_markers(text)}
 
 
 def sentences_of(name: str) -> Iterator[tuple[str, Labels]]:

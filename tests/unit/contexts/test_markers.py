@@ -5,14 +5,14 @@ import itertools
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.contexts.callouts import Style, find_callouts
+from citerec.contexts.markers import Style, find_markers
 from tests.growth import assert_linear
 
 
 def found(text: str, *hints: str) -> list[tuple[str, str, int]]:
-    """Style, surface and works of each callout; hints are given as the words that they cover."""
+    """Style, surface and works of each citation marker; hints are given as the words that they cover."""
     spans = [(text.index(hint), text.index(hint) + len(hint)) for hint in hints]
-    return [(str(one.style), text[one.start : one.end], one.works) for one in find_callouts(text, spans)]
+    return [(str(one.style), text[one.start : one.end], one.works) for one in find_markers(text, spans)]
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_hints_tell_numbers_from_equations_and_words_from_citations() -> None:
 
 
 def test_a_paper_of_one_style_has_no_citations_in_the_others() -> None:
-    believed = find_callouts("as shown [2] by (3) of.", believed={Style.NUMBERED_BRACKETS})
-    assert [callout.style for callout in believed] == ["numbered-brackets"]
-    assert len(find_callouts("as shown [2] in cells (3).")) == 2
+    believed = find_markers("as shown [2] by (3) of.", believed={Style.NUMBERED_BRACKETS})
+    assert [marker.style for marker in believed] == ["numbered-brackets"]
+    assert len(find_markers("as shown [2] in cells (3).")) == 2
 
 
 WORDS = "Lee| et al.|, |; |1997|12|–| and |¹²|^{|<REF>|<sup>|</sup>|in press|p. |van |[1|(2|CLR90|\ue000".split("|")
@@ -82,14 +82,14 @@ PIECES = [*"()[]a&.}? +é\n", *WORDS]
 def test_callouts_are_in_order_and_within_the_text(text: str, data: st.DataObject) -> None:
     spans = st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).filter(lambda span: span[0] < span[1])
     hints = data.draw(st.lists(spans, max_size=4)) if text else []
-    callouts = find_callouts(text, hints)
-    places = [place for callout in callouts for place in (callout.start, callout.end)]
+    markers = find_markers(text, hints)
+    places = [place for marker in markers for place in (marker.start, marker.end)]
     assert places == sorted(places)
-    assert all(0 <= callout.start < callout.end <= len(text) for callout in callouts)
-    assert all((callout.works == 0) == (not callout.is_sound) for callout in callouts)
-    assert hints or all(text[callout.start : callout.end].strip() for callout in callouts)
+    assert all(0 <= marker.start < marker.end <= len(text) for marker in markers)
+    assert all((marker.works == 0) == (not marker.is_sound) for marker in markers)
+    assert hints or all(text[marker.start : marker.end].strip() for marker in markers)
     for start, end in hints:  # what is known to be a citation is never lost
-        assert any(callout.start < end and start < callout.end for callout in callouts)
+        assert any(marker.start < end and start < marker.end for marker in markers)
 
 
 UNITS = (
@@ -100,17 +100,17 @@ UNITS = (
 
 @pytest.mark.parametrize("unit", UNITS.split("|"))
 def test_repeats_of_any_kind_are_read_in_linear_time(unit: str) -> None:
-    assert_linear(find_callouts, lambda times: "as shown." + unit * times + ")" * times, 40_000 // len(unit))
+    assert_linear(find_markers, lambda times: "as shown." + unit * times + ")" * times, 40_000 // len(unit))
 
 
 def test_raised_numbers_side_by_side_are_joined_in_linear_time() -> None:
     def read(text: str) -> None:
-        find_callouts(text, [(place, place + 3) for place in range(4, len(text), 4)])
+        find_markers(text, [(place, place + 3) for place in range(4, len(text), 4)])
 
     assert_linear(read, lambda times: "word" + "12, " * times, 20_000)
 
 
 def test_ranges_are_expanded() -> None:
     for first, more in itertools.product(range(1, 260), range(6)):
-        numbers = find_callouts(f"as shown [{first}–{first + more}].")[0].numbers
+        numbers = find_markers(f"as shown [{first}–{first + more}].")[0].numbers
         assert set(numbers) == set(range(first, first + more + 1))

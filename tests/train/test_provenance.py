@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from citerec import evaluate
-from citerec.contexts.provenance import LEARNT, Learnt, digests_of, learnt_by_part, split_contexts
+from citerec.contexts.provenance import PROVENANCE, Provenance, digests_of, provenance_of_part, split_contexts
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.evaluation.record import find_overlap
@@ -22,7 +22,7 @@ from citerec.train.groups import Choice
 from citerec.train.ranking import LtrOptions, Source, train_ltr
 from tests.conftest import DEMO
 
-LEARNT_FROM, TUNED_ON = 150, 60
+TRAINED_ON, TUNED_ON = 150, 60
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +36,17 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe that was tuned on a context."""
     folder = tmp_path_factory.mktemp("recipes")
-    Learnt.of(tuned_on=[Context(text="It was tuned on <REF>.", citing_id="tuned")]).write(folder / "fusion.learnt.json")
-    (folder / "fusion.toml").write_text('retrievers = ["words"]\ntuned_on = "fusion.learnt.json"\n')
+    Provenance.of(tuned_on=[Context(text="It was tuned on <REF>.", citing_id="tuned")]).write(
+        folder / "fusion.provenance.json"
+    )
+    (folder / "fusion.toml").write_text('retrievers = ["words"]\ntuned_on = "fusion.provenance.json"\n')
     return folder / "fusion.toml"
 
 
 @pytest.fixture(scope="module")
 def ranker(split: Path, tuned: Path, demo_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("rankers") / "ltr"
-    choice = Choice(split / "train.jsonl", split / "dev.jsonl", limit=LEARNT_FROM)
+    choice = Choice(split / "train.jsonl", split / "dev.jsonl", limit=TRAINED_ON)
     train_ltr([Source(demo_index, choice)], out, LtrOptions(str(tuned), rounds=5), no_progress)
     return out
 
@@ -59,19 +61,19 @@ def opened(ranker: Path, index: Path) -> Recommender:
 
 
 def test_a_ranker_says_what_it_learnt_from_and_what_it_inherited(ranker: Path, split: Path) -> None:
-    learnt = learnt_by_part(ranker)
+    provenance = provenance_of_part(ranker)
     of_train = {one for context in read_contexts(split / "train.jsonl") for one in digests_of(context)}
-    assert learnt.learnt_from < of_train
-    assert len(learnt.learnt_from) == LEARNT_FROM
+    assert provenance.trained_on < of_train
+    assert len(provenance.trained_on) == TRAINED_ON
     of_dev = {one for context in read_contexts(split / "dev.jsonl") for one in digests_of(context)}
     inherited = digests_of(Context(text="It was tuned on <REF>.", citing_id="tuned"))
-    assert learnt.tuned_on == of_dev | set(inherited)
-    assert learnt.unsaid == ()
+    assert provenance.tuned_on == of_dev | set(inherited)
+    assert provenance.unsaid == ()
 
 
 def test_a_ranker_that_is_given_as_an_object_says_it_too(ranker: Path, demo_index: Path) -> None:
     with Recommender.from_parts(demo_index, rerankers=[LtrReranker(ranker)]) as recommender:
-        assert recommender.learnt == learnt_by_part(ranker)
+        assert recommender.provenance == provenance_of_part(ranker)
 
 
 @pytest.mark.slow
@@ -80,7 +82,7 @@ def test_what_it_learnt_from_is_left_out_for_all_systems(
 ) -> None:
     systems = {"bm25": "bm25", "mine": recommender}
     results = evaluate(systems, DEMO / "contexts.jsonl", index=demo_index, resamples=100, k=20)
-    seen = LEARNT_FROM + TUNED_ON
+    seen = TRAINED_ON + TUNED_ON
     assert {system.overall.n for system in results.systems.values()} == {630 - seen}
     assert len(results.items) == 630 - seen
     assert results.record.set.training_overlap is not None
@@ -88,8 +90,8 @@ def test_what_it_learnt_from_is_left_out_for_all_systems(
         "contexts": seen,
         "left_out": True,
         "systems": {
-            "bm25": {"learnt_from": 0, "tuned_on": 0, "unsaid": []},
-            "mine": {"learnt_from": LEARNT_FROM, "tuned_on": TUNED_ON, "unsaid": []},
+            "bm25": {"trained_on": 0, "tuned_on": 0, "unsaid": []},
+            "mine": {"trained_on": TRAINED_ON, "tuned_on": TUNED_ON, "unsaid": []},
         },
     }
     (note,) = [note for note in results.record.notes if "training" in note]
@@ -137,7 +139,7 @@ def test_a_ranker_of_before_is_said_to_say_nothing(ranker: Path, split: Path, de
     old = tmp_path / "old"
     old.mkdir()
     for file in ranker.iterdir():
-        if file.name != LEARNT:
+        if file.name != PROVENANCE:
             (old / file.name).write_bytes(file.read_bytes())
     with opened(old, demo_index) as recommender:
         results = evaluate(recommender, split / "dev.jsonl", index=demo_index, resamples=100, k=20)
@@ -148,9 +150,9 @@ def test_a_ranker_of_before_is_said_to_say_nothing(ranker: Path, split: Path, de
 def test_other_sentences_of_a_citing_paper_count_too() -> None:
     first = Context(text="It is so <REF>.", citing_id="a")
     contexts = [first, replace(first, text="Also here <REF>."), replace(first, text="Elsewhere <REF>.", citing_id="b")]
-    learnt = {"one": Learnt.of([first]), "two": Learnt.of([contexts[2]], [first]), "none": Learnt()}
-    seen, overlap = find_overlap(contexts, learnt)
-    assert overlap.systems["one"] == {"learnt_from": 2, "tuned_on": 0, "unsaid": []}
+    provenance = {"one": Provenance.of([first]), "two": Provenance.of([contexts[2]], [first]), "none": Provenance()}
+    seen, overlap = find_overlap(contexts, provenance)
+    assert overlap.systems["one"] == {"trained_on": 2, "tuned_on": 0, "unsaid": []}
     assert overlap.systems["two"]["tuned_on"] == 2
     assert seen.tolist() == [True, True, True]
     assert overlap.notes(3) == [
@@ -158,4 +160,4 @@ def test_other_sentences_of_a_citing_paper_count_too() -> None:
         "two learnt from 1 and was tuned on 2. They are left out for all systems (--include-training-contexts keeps "
         "them)."
     ]
-    assert find_overlap(contexts, {"none": Learnt()})[1].notes(3) == []
+    assert find_overlap(contexts, {"none": Provenance()})[1].notes(3) == []

@@ -1,4 +1,4 @@
-"""The citation parser: finds the callouts (places that cite) of a text, and tells sound from mangled ones.
+"""The citation parser: finds the citation markers (places that cite) of a text, and tells sound from mangled ones.
 
 Names with years are read token by token, from left to right or in a window of fixed width; brackets with numbers are
 read by patterns. The time is linear in the length of the text.
@@ -130,7 +130,7 @@ ALL_STYLES = frozenset(Style)
 
 
 @dataclass(frozen=True, slots=True)
-class Callout:
+class CitationMarker:
     """A place at which a text cites.
 
     Attributes:
@@ -188,7 +188,7 @@ class Reading:
         ends_open: Whether it ends in names without a year.
     """
 
-    entries: list[Callout] = field(default_factory=list)
+    entries: list[CitationMarker] = field(default_factory=list)
     years_first: int = 0
     prose: bool = False
     has_marker: bool = False
@@ -288,7 +288,7 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
                 if _has_name(names) and not _is_meeting(names):
                     first = _first_of(names, reading.prose)
                     style = Style.AUTHOR_YEAR_PARENTHESES
-                    reading.entries.append(Callout(first.start, token.end, style, _works(token)))
+                    reading.entries.append(CitationMarker(first.start, token.end, style, _works(token)))
                 elif reading.entries and last in ("year", "place"):
                     reading.go_on(token.end, _works(token))
                 elif not reading.entries and not names and last in ("", "year"):
@@ -361,13 +361,13 @@ def _code(token: _Token) -> str:
     return _CODES_OF_WORDS.get(token.text) or _CODES.get(token.kind, "-")
 
 
-# Callouts
+# Citation markers
 
 
-def find_callouts(
+def find_markers(
     text: str, hints: Sequence[tuple[int, int]] = (), believed: Container[Style] = ALL_STYLES
-) -> list[Callout]:
-    """The callouts of a text, in order and without overlaps, in time linear in the length of the text.
+) -> list[CitationMarker]:
+    """The citation markers of a text, in order and without overlaps, in time linear in the length of the text.
 
     Args:
         text: A sentence or a paragraph.
@@ -377,12 +377,12 @@ def find_callouts(
     """
     hinted = Spans(hints)
     parser = _Parser(text, hinted)
-    callouts = _without_overlaps([*parser.in_brackets(), *_raised(text), *_flattened(text, hints)])
-    callouts = _without_overlaps([*callouts, *parser.in_running_text(callouts)])
-    callouts = _without_enumerations(text, callouts, hinted)
-    callouts = [callout for callout in callouts if callout.style in believed or hinted(callout.start, callout.end)]
-    callouts = [parser.with_stray(callout) for callout in _joined(text, callouts)]
-    return _without_overlaps([*callouts, *_from_hints(text, callouts, hints)])
+    markers = _without_overlaps([*parser.in_brackets(), *_raised(text), *_flattened(text, hints)])
+    markers = _without_overlaps([*markers, *parser.in_running_text(markers)])
+    markers = _without_enumerations(text, markers, hinted)
+    markers = [marker for marker in markers if marker.style in believed or hinted(marker.start, marker.end)]
+    markers = [parser.with_stray(marker) for marker in _joined(text, markers)]
+    return _without_overlaps([*markers, *_from_hints(text, markers, hints)])
 
 
 class _Parser:
@@ -407,7 +407,7 @@ class _Parser:
         """Whether a closing bracket without a partner stands at a place."""
         return self.text[place : place + 1] in (")", "]") and place not in self.partner
 
-    def in_brackets(self) -> Iterator[Callout]:
+    def in_brackets(self) -> Iterator[CitationMarker]:
         """The citations in brackets, and those whose years are in brackets."""
         until = 0
         for place, following in itertools.pairwise([*self.places, len(self.text)]):
@@ -415,33 +415,33 @@ class _Parser:
                 continue
             partner = self.partner.get(place)
             if partner is None:
-                callouts = self._broken(place, following)
+                markers = self._broken(place, following)
             elif partner == following:
-                callouts = list(self._in_pair(place, partner, self.hinted(place, partner + 1)))
+                markers = list(self._in_pair(place, partner, self.hinted(place, partner + 1)))
             else:
-                callouts = self._around_inner(place, following, partner)
-            yield from callouts
-            until = max((callout.end for callout in callouts), default=until)
+                markers = self._around_inner(place, following, partner)
+            yield from markers
+            until = max((marker.end for marker in markers), default=until)
 
-    def _in_pair(self, place: int, partner: int, is_hinted: bool) -> Iterator[Callout]:
-        """The callouts between two brackets with no other bracket between them."""
+    def _in_pair(self, place: int, partner: int, is_hinted: bool) -> Iterator[CitationMarker]:
+        """The citation markers between two brackets with no other bracket between them."""
         square, end = self.text[place] == "[", partner + 1
         content = self.text[place + 1 : partner]
         match = _NUMBERED.fullmatch(content)
         numbers = _expanded(match["list"]) if match else ()
         is_free = is_hinted and not re.fullmatch(rf"{_YEAR}[a-z]?", content.strip())  # to be any number
         if "?" in content and _UNRESOLVED.fullmatch(self.text, place, end):
-            yield Callout(place, end)
+            yield CitationMarker(place, end)
         elif match and numbers and (is_free or max(numbers) <= GREATEST):
             if is_hinted or (_cites_in_brackets if square else _cites_in_parentheses)(self.text, place, match):
                 style = Style.NUMBERED_BRACKETS if square else Style.NUMBERED_PARENTHESES
-                yield Callout(place, end, style, len(numbers), numbers)
+                yield CitationMarker(place, end, style, len(numbers), numbers)
         elif square and not match and _LABEL.fullmatch(content):
-            yield Callout(place, end, Style.LABEL, len(re.findall(_LABEL_WORD, content)))
+            yield CitationMarker(place, end, Style.LABEL, len(re.findall(_LABEL_WORD, content)))
         else:
             yield from self._years_in_pair(place, partner)
 
-    def _years_in_pair(self, place: int, partner: int) -> Iterator[Callout]:
+    def _years_in_pair(self, place: int, partner: int) -> Iterator[CitationMarker]:
         """Authors and years between two brackets, or years alone after the names of their authors."""
         reading, end = read_bracket(self.text, place + 1, partner), partner + 1
         if reading.years_first:
@@ -449,47 +449,47 @@ class _Parser:
         elif not self.text[place + 1 : partner].strip():
             names = names_before(self.text, place)
             if names and names.sure:  # its year is lost
-                yield Callout(names.start, end)
+                yield CitationMarker(names.start, end)
         elif reading.broken:
-            yield Callout(place, end)
+            yield CitationMarker(place, end)
         elif reading.entries and reading.whole and not reading.has_marker:
-            yield Callout(place, end, Style.AUTHOR_YEAR_PARENTHESES, reading.works)
+            yield CitationMarker(place, end, Style.AUTHOR_YEAR_PARENTHESES, reading.works)
         else:
             yield from reading.entries
 
-    def _years_alone(self, place: int, end: int, reading: Reading) -> Iterator[Callout]:
+    def _years_alone(self, place: int, end: int, reading: Reading) -> Iterator[CitationMarker]:
         """`Lee et al. (1997a)`: with its names, it is a citation; without them, it may be the rest of one."""
         text = self.text
         names = names_before(text, place)
         is_lifetime = reading.works == 1 and _LIFETIME.search(text, place, end)
         if text[place + 1 : end].lstrip().startswith(","):
-            yield Callout(place, end)
+            yield CitationMarker(place, end)
         elif reading.whole and names and (names.sure or not is_lifetime):
-            yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, reading.works)
+            yield CitationMarker(names.start, end, Style.AUTHOR_YEAR_TEXT, reading.works)
         elif reading.whole and place == 0:
-            yield Callout(place, end)  # the names went with the sentence before
+            yield CitationMarker(place, end)  # the names went with the sentence before
         elif reading.whole and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
-            yield Callout(lost.start(), end)
+            yield CitationMarker(lost.start(), end)
 
-    def _around_inner(self, place: int, end: int, partner: int) -> list[Callout]:
-        """The callouts in a bracket before another one opens in it: `(see Lee, 1997 (…))`, or two that were fused."""
+    def _around_inner(self, place: int, end: int, partner: int) -> list[CitationMarker]:
+        """The markers in a bracket before another one opens in it: `(see Lee, 1997 (…))`, or two that were fused."""
         text, inner_end = self.text, self.partner.get(end, -1)
         reading = read_bracket(text, place + 1, end)
         # A bracket that opens right after a year, with a citation in it, was `, Lee et al., 1997b`.
         fused = end < inner_end <= end + LONGEST and text[end] == text[place] and text[end - 1].isalnum()
         cites = fused and reading.whole and reading.entries and not reading.has_marker
         if cites and read_bracket(text, end + 1, inner_end).entries:
-            return [Callout(place, partner + 1)]
+            return [CitationMarker(place, partner + 1)]
         return reading.entries
 
-    def _broken(self, place: int, end: int) -> list[Callout]:
+    def _broken(self, place: int, end: int) -> list[CitationMarker]:
         """A bracket that is never closed, if it holds a citation; a bracket fused to it belongs to it."""
         text, square = self.text, self.text[place] == "["
         reading = read_bracket(text, place + 1, end)
         names = names_before(text, place) if reading.years_first and not reading.entries else None
         if names and names.sure:
             year = _BARE_YEAR.search(text[place + 1 : end])
-            return [Callout(names.start, place + 1 + (year.end() if year else 0))]
+            return [CitationMarker(names.start, place + 1 + (year.end() if year else 0))]
         fused, closed = self._end_of_fused(end), end + 1 if text[end : end + 1] in (")", "]") else None
         listed = _BROKEN_LIST.match(text, place + 1, end)
         numbers = _expanded(listed.group().strip(" ,;")) if listed else ()
@@ -504,7 +504,7 @@ class _Parser:
             stop = fused  # an opening bracket too many
         else:
             return []
-        return [Callout(place, trimmed_end(text, stop))]
+        return [CitationMarker(place, trimmed_end(text, stop))]
 
     def _end_of_fused(self, place: int) -> int | None:
         """The end of a pair of brackets that opens at a place, if it holds nothing but a citation."""
@@ -514,30 +514,30 @@ class _Parser:
         inner = next(self._in_pair(place, partner, is_hinted=False), None)
         return inner.end if inner and inner.end == partner + 1 else None
 
-    def in_running_text(self, callouts: Iterable[Callout]) -> Iterator[Callout]:
+    def in_running_text(self, markers: Iterable[CitationMarker]) -> Iterator[CitationMarker]:
         """`Lee et al., 1997` without brackets; with a closing bracket that was never opened, it is mangled."""
         text = self.text
-        taken = Spans((callout.start, callout.end) for callout in callouts)
+        taken = Spans((marker.start, marker.end) for marker in markers)
         for start, end in map(re.Match.span, _BARE_YEAR.finditer(text)):
             names = None if taken(start, end) else names_before(text, start)
             if names and self.is_stray(end):
-                yield Callout(names.start, end + 1)
+                yield CitationMarker(names.start, end + 1)
             elif names and names.sure and not self._is_within(start):
-                yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, 1)
+                yield CitationMarker(names.start, end, Style.AUTHOR_YEAR_TEXT, 1)
         for place in self.places:
             if text[place] == "]" and self.is_stray(place):
                 first = max(0, place - 40)
                 if begin := re.search(rf"(?<![\w.]){_LIST}\s?$", text[first:place]):
-                    yield Callout(first + begin.start(), place + 1)
+                    yield CitationMarker(first + begin.start(), place + 1)
 
     def _is_within(self, place: int) -> bool:
         """Whether the nearest bracket before a place opens a pair that closes after it."""
         at = bisect_right(self.places, place) - 1
         return at >= 0 and self.partner.get(self.places[at], -1) > place
 
-    def with_stray(self, callout: Callout) -> Callout:
-        """A callout with an extra closing bracket is mangled; the bracket becomes part of it."""
-        return Callout(callout.start, callout.end + 1) if self.is_stray(callout.end) else callout
+    def with_stray(self, marker: CitationMarker) -> CitationMarker:
+        """A citation marker with an extra closing bracket is mangled; the bracket becomes part of it."""
+        return CitationMarker(marker.start, marker.end + 1) if self.is_stray(marker.end) else marker
 
 
 def _expanded(listed: str) -> tuple[int, ...]:
@@ -595,7 +595,7 @@ def _cites_in_parentheses(text: str, place: int, match: "re.Match[str]") -> bool
     return word not in vocabulary("before_no_citation") and word not in vocabulary("number_words")
 
 
-def _raised(text: str) -> Iterator[Callout]:
+def _raised(text: str) -> Iterator[CitationMarker]:
     """Citations in superscript characters, or marked as raised: `¹²`, `^{12}`, `<sup>12</sup>`."""
     for match in _RAISED.finditer(text):
         start, listed = match.start(), match[str(match.lastgroup)].translate(_LOWERED)
@@ -605,10 +605,10 @@ def _raised(text: str) -> Iterator[Callout]:
         numbers = _expanded(listed.rstrip(",–-"))
         if numbers and numbers[0]:
             end = start + len(match.group().rstrip(",–-˒⁻"))
-            yield Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers)
+            yield CitationMarker(start, end, Style.SUPERSCRIPT, len(numbers), numbers)
 
 
-def _flattened(text: str, hints: Iterable[tuple[int, int]]) -> Iterator[Callout]:
+def _flattened(text: str, hints: Iterable[tuple[int, int]]) -> Iterator[CitationMarker]:
     """Citations whose raised digits became plain, glued to punctuation: `as shown.12`. Hints are known citations."""
     starts = {start for start, _ in hints}
     for match in _FLATTENED.finditer(text):
@@ -616,7 +616,7 @@ def _flattened(text: str, hints: Iterable[tuple[int, int]]) -> Iterator[Callout]
             continue
         is_one = match.start() in starts or _ends_a_clause(text[max(0, match.start() - 32) : match.start()])
         if is_one and (numbers := _expanded(match["list"])):
-            yield Callout(match.start(), match.end(), Style.SUPERSCRIPT, len(numbers), numbers)
+            yield CitationMarker(match.start(), match.end(), Style.SUPERSCRIPT, len(numbers), numbers)
 
 
 def _ends_a_clause(before: str) -> bool:
@@ -629,28 +629,28 @@ def _ends_a_clause(before: str) -> bool:
     return len(word) > 2 and word.isalpha() and word.islower() and word not in vocabulary("abbreviations")
 
 
-def _without_enumerations(text: str, callouts: list[Callout], hinted: Spans) -> list[Callout]:
+def _without_enumerations(text: str, markers: list[CitationMarker], hinted: Spans) -> list[CitationMarker]:
     """Leaves out the numbers of a list, `(1) … and (2) …`: they begin at one and count up."""
-    in_parentheses = [callout for callout in callouts if callout.style is Style.NUMBERED_PARENTHESES]
+    in_parentheses = [marker for marker in markers if marker.style is Style.NUMBERED_PARENTHESES]
     free = [one for one in in_parentheses if one.works == 1 and not hinted(one.start, one.end)]
     single = [one for one in free if text[one.end : one.end + 2].strip(" ").isalpha()]
     if len(single) == 1 < len(in_parentheses):
-        return callouts
-    counted = [callout.numbers[0] for callout in single]
+        return markers
+    counted = [marker.numbers[0] for marker in single]
     if text.lstrip().startswith("(1)") or "(1) " in text:
         counted = [1, *(number for number in counted if number != 1)]
-    listed = {callout.start for callout in single} if counted == list(range(1, len(counted) + 1)) else ()
-    return [callout for callout in callouts if callout.start not in listed]
+    listed = {marker.start for marker in single} if counted == list(range(1, len(counted) + 1)) else ()
+    return [marker for marker in markers if marker.start not in listed]
 
 
-def _joined(text: str, callouts: Iterable[Callout]) -> Iterator[Callout]:
-    """Brackets side by side as one callout: `[3], [4]`, `[3]–[6]`."""
-    groups: list[list[Callout]] = []
-    for callout in callouts:
-        if groups and _are_one(groups[-1][-1], callout, text):
-            groups[-1].append(callout)
+def _joined(text: str, markers: Iterable[CitationMarker]) -> Iterator[CitationMarker]:
+    """Brackets side by side as one citation marker: `[3], [4]`, `[3]–[6]`."""
+    groups: list[list[CitationMarker]] = []
+    for marker in markers:
+        if groups and _are_one(groups[-1][-1], marker, text):
+            groups[-1].append(marker)
         else:
-            groups.append([callout])
+            groups.append([marker])
     for first, *others in groups:
         numbers = list(first.numbers)
         for one, other in itertools.pairwise([first, *others]):
@@ -663,11 +663,11 @@ def _joined(text: str, callouts: Iterable[Callout]) -> Iterator[Callout]:
         elif others[-1].is_sound:
             yield replace(first, end=others[-1].end, works=len(numbers), numbers=tuple(numbers))
         else:
-            yield Callout(first.start, others[-1].end)
+            yield CitationMarker(first.start, others[-1].end)
 
 
-def _are_one(one: Callout, other: Callout, text: str) -> bool:
-    """Whether two callouts are one citation: nothing but a comma or a dash stands between them."""
+def _are_one(one: CitationMarker, other: CitationMarker, text: str) -> bool:
+    """Whether two citation markers are one citation: nothing but a comma or a dash stands between them."""
     if one.style is other.style:
         is_alike = one.style in (Style.NUMBERED_BRACKETS, Style.NUMBERED_PARENTHESES)
     else:
@@ -675,10 +675,10 @@ def _are_one(one: Callout, other: Callout, text: str) -> bool:
     return is_alike and _JOINT.fullmatch(text, one.end, other.start) is not None
 
 
-def _from_hints(text: str, callouts: Iterable[Callout], hints: Iterable[tuple[int, int]]) -> list[Callout]:
-    """Hints that no callout covers: bare numbers glued to a word are a superscript, the rest is broken."""
-    covered = Spans((callout.start, callout.end) for callout in callouts)
-    added: list[Callout] = []
+def _from_hints(text: str, markers: Iterable[CitationMarker], hints: Iterable[tuple[int, int]]) -> list[CitationMarker]:
+    """Hints that no citation marker covers: bare numbers glued to a word are a superscript, the rest is broken."""
+    covered = Spans((marker.start, marker.end) for marker in markers)
+    added: list[CitationMarker] = []
     for start, end in sorted(hints):
         if covered(start, end):
             continue
@@ -687,9 +687,9 @@ def _from_hints(text: str, callouts: Iterable[Callout], hints: Iterable[tuple[in
         if last and _JOINT.fullmatch(text, last.end, start) and (numbers := _lowered(text, last.start, end)):
             added[-1] = replace(last, end=end, works=len(numbers), numbers=numbers)  # `12,` and `13` of one group
         elif is_glued and (numbers := _lowered(text, start, end)):
-            added.append(Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers))
+            added.append(CitationMarker(start, end, Style.SUPERSCRIPT, len(numbers), numbers))
         else:
-            added.append(Callout(start, end))
+            added.append(CitationMarker(start, end))
     return added
 
 
@@ -698,10 +698,10 @@ def _lowered(text: str, start: int, end: int) -> tuple[int, ...]:
     return _expanded(text[start:end].strip().translate(_LOWERED)) if end - start <= LONGEST else ()
 
 
-def _without_overlaps(callouts: Iterable[Callout]) -> list[Callout]:
+def _without_overlaps(markers: Iterable[CitationMarker]) -> list[CitationMarker]:
     """In order; of two that overlap the earlier stays, of two that begin together the longer."""
-    kept: list[Callout] = []
-    for callout in sorted(callouts, key=lambda callout: (callout.start, -callout.end)):
-        if not kept or callout.start >= kept[-1].end:
-            kept.append(callout)
+    kept: list[CitationMarker] = []
+    for marker in sorted(markers, key=lambda marker: (marker.start, -marker.end)):
+        if not kept or marker.start >= kept[-1].end:
+            kept.append(marker)
     return kept

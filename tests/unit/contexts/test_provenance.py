@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.provenance import LEARNT, NOTHING, Learnt, digests_of, learnt_by_part, read_learnt
+from citerec.contexts.provenance import NOTHING, PROVENANCE, Provenance, digests_of, provenance_of_part, read_provenance
 from citerec.errors import ModelError
 from citerec.records import Context
 
@@ -28,30 +28,34 @@ def test_a_citing_paper_is_known_by_id_and_by_key() -> None:
 
 
 def test_files_come_back(tmp_path: Path) -> None:
-    learnt = Learnt.of([ONE], [replace(OTHER, citing_key="B")]) | Learnt(unsaid=("old",)) | Learnt(unsaid=("old",))
-    assert (len(learnt.learnt_from), len(learnt.tuned_on), learnt.unsaid) == (2, 2, ("old",))
-    learnt.write(tmp_path / LEARNT)
+    provenance = (
+        Provenance.of([ONE], [replace(OTHER, citing_key="B")])
+        | Provenance(unsaid=("old",))
+        | Provenance(unsaid=("old",))
+    )
+    assert (len(provenance.trained_on), len(provenance.tuned_on), provenance.unsaid) == (2, 2, ("old",))
+    provenance.write(tmp_path / PROVENANCE)
     (tmp_path / "manifest.json").write_text("{}")
-    assert learnt_by_part(tmp_path) == learnt
-    assert "counted" not in (tmp_path / LEARNT).read_text()
-    first = (tmp_path / LEARNT).read_bytes()
-    learnt_by_part(tmp_path).write(tmp_path / LEARNT)
-    assert (tmp_path / LEARNT).read_bytes() == first
+    assert provenance_of_part(tmp_path) == provenance
+    assert "counted" not in (tmp_path / PROVENANCE).read_text()
+    first = (tmp_path / PROVENANCE).read_bytes()
+    provenance_of_part(tmp_path).write(tmp_path / PROVENANCE)
+    assert (tmp_path / PROVENANCE).read_bytes() == first
 
 
 def test_what_says_nothing(tmp_path: Path) -> None:
-    assert learnt_by_part(tmp_path) == NOTHING  # made elsewhere
-    assert learnt_by_part("allenai/scibert_scivocab_uncased") == NOTHING
+    assert provenance_of_part(tmp_path) == NOTHING  # made elsewhere
+    assert provenance_of_part("allenai/scibert_scivocab_uncased") == NOTHING
     (tmp_path / "ltr").mkdir()
     (tmp_path / "ltr" / "manifest.json").write_text("{}")
-    assert learnt_by_part(tmp_path / "ltr").unsaid == ("ltr",)
-    assert read_learnt(tmp_path / "fusion.learnt.json", "fusion").unsaid == ("fusion",)
+    assert provenance_of_part(tmp_path / "ltr").unsaid == ("ltr",)
+    assert read_provenance(tmp_path / "fusion.provenance.json", "fusion").unsaid == ("fusion",)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"kind": "citerec-learnt", "version": 2}', '{"kind": 1, "version": 1}']
+    "text", ["", "[]", "{}", '{"kind": "citerec-provenance", "version": 2}', '{"kind": 1, "version": 1}']
 )
 def test_broken_files_are_said(tmp_path: Path, text: str) -> None:
-    (tmp_path / LEARNT).write_text(text)
+    (tmp_path / PROVENANCE).write_text(text)
     with pytest.raises(ModelError, match="is broken"):
-        read_learnt(tmp_path / LEARNT, "part")
+        read_provenance(tmp_path / PROVENANCE, "part")
