@@ -232,8 +232,8 @@ def test_the_command_makes_it_and_says_how_well_it_fits(
     assert "bm25 calibrated on" in made.stdout
     assert "one of the first ten is right" in made.stdout
     assert sorted(path.name for path in calibration_folder(index, BM25).iterdir()) == [
-        "provenance.json",
         "manifest.json",
+        "provenance.json",
     ]
     measured = manifest_of(index).measured["among_ten"]
     assert measured["n"] == 315
