@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
+import orjson
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -408,7 +409,7 @@ def write_rows(folder: Path, store: PaperStore) -> None:
                 columns[begins] = written[values] + columns[begins][number > 0 :]
                 written[values] += len(columns[values])
             keys = np.array([paper.paper_id.encode() for paper in part], ids)
-            digests = np.array([hash_of.__wrapped__(repr(paper)) for paper in part], np.uint64)
+            digests = np.array([hash_of.__wrapped__(orjson.dumps(paper).decode()) for paper in part], np.uint64)
             append(ids=keys, digests=digests, **columns)
             names["fields"].update(name for paper in part for name in paper.fields_of_study)
             names["venues"].update(paper.venue for paper in part if paper.venue)
