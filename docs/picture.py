@@ -75,9 +75,9 @@ async def ask_the_editor(index: Path, folder: Path) -> tuple[list[tuple[str, str
 
 
 def photograph_the_page(index: Path) -> bytes:
-    """The page as a PNG, with the papers for the first place of its example."""
+    """The page as a JPEG, with the papers for the first place of its example."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "citerec.cli.main", "serve", "--port", "8799", f"demo={index}"],
+        [sys.executable, "-m", "citerec.cli.main", "serve", "--port", str(PORT), f"demo={index}"],
         stderr=subprocess.DEVNULL,
     )
     try:

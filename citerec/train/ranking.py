@@ -506,16 +506,23 @@ def train_confidence(
     # A signal that only repeats the scores adds nothing.
     signals = tuple(sorted({name for name, one in pairs if not np.array_equal(one.signal(name), one.scores, True)}))
     evidence = np.array([candidates.evidence(signals) for _, candidates in answers])
-    training: dict[str, Any] = {"contexts": choice.path.name, "fitted_on": len(answers), "left_out": int(seen.sum())}
-    made: dict[str, Any] = {
-        "corpus": corpus,
-        "system": system,
-        "recipe": recipe.whole().to_json(),
-        "made_for": made_for,
+    training = {
+        "contexts": choice.path.name,
+        "fitted_on": len(answers),
+        "left_out": int(seen.sum()),
+        "citing_papers": len(np.unique(papers)),
+        "seed": choice.seed,
     }
-    training |= {"citing_papers": len(np.unique(papers)), "seed": choice.seed}
-    curves, measured = dict(fitted(evidence, right, papers)), _measured(evidence, right, papers)
-    manifest = Calibration(**curves, **made, signals=signals, training=training, measured=measured)
+    manifest = Calibration(
+        **dict(fitted(evidence, right, papers)),
+        corpus=corpus,
+        system=system,
+        recipe=recipe.whole().to_json(),
+        made_for=made_for,
+        signals=signals,
+        training=training,
+        measured=_measured(evidence, right, papers),
+    )
     return write_model(CALIBRATION, out, manifest, Provenance.of(drawn), lambda _: None)
 
 

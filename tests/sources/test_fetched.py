@@ -1,4 +1,4 @@
-"""The sources fetched into folders, cut to size, and brought up to date: `citerec.corpus.fetch` with real servers."""
+"""The sources fetched into folders, cut to size, and brought up to date: `citerec.sources.fetch` with real servers."""
 
 import gzip
 from pathlib import Path

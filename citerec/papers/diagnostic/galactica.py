@@ -20,7 +20,7 @@ from citerec.errors import ModelError
 from citerec.models.encoder import batches_by_length
 from citerec.papers.common.written import WritingRetriever, open_writer
 from citerec.records import Filters, Paper, Reason
-from citerec.rerank.base import Reranker, interpolated, reranked
+from citerec.rerank.base import Records, Reranker, Texts, interpolated, reranked
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.opened import Search, title_search
 from citerec.settings import PartSettings, Weight
@@ -207,13 +207,7 @@ class TitleLikelihoodReranker(Reranker):
         self._opening = threading.Lock()
 
     def rerank(
-        self,
-        topic: Topic,
-        candidates: Candidates,
-        papers: Mapping[str, Paper],
-        _citances: Mapping[str, str],
-        *,
-        explain: int = 0,
+        self, topic: Topic, candidates: Candidates, papers: Records, _citances: Texts, *, explain: int = 0
     ) -> Candidates:
         """Candidates by the likelihood of their references, or with the previous scores; those without a title last."""
         with self._opening:

@@ -1,6 +1,6 @@
 """HAtten as a retriever, by the vectors of a trained model; NCN as a reranker, by the cross-entropy of titles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -13,7 +13,7 @@ from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.vectors import DenseManifest
 from citerec.records import Paper
-from citerec.rerank.base import Reranker, WeightedSettings, interpolated, trained_folder
+from citerec.rerank.base import Records, Reranker, Texts, WeightedSettings, interpolated, trained_folder
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.dense import DenseRetriever, SearchSettings
 
@@ -112,13 +112,7 @@ class NcnReranker(Reranker):
         self.depth = settings.depth
 
     def rerank(
-        self,
-        topic: Topic,
-        candidates: Candidates,
-        papers: Mapping[str, Paper],
-        _citances: Mapping[str, str],
-        *,
-        explain: int = 0,
+        self, topic: Topic, candidates: Candidates, papers: Records, _citances: Texts, *, explain: int = 0
     ) -> Candidates:
         """Candidates in their new order; new scores combine the network's and the previous ones."""
         head = [papers.get(paper_id) or Paper(paper_id) for paper_id in candidates[: self.depth].paper_ids()]

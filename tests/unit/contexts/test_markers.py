@@ -79,7 +79,7 @@ PIECES = [*"()[]a&.}? +é\n", *WORDS]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join) | st.text(max_size=300), st.data())
-def test_callouts_are_in_order_and_within_the_text(text: str, data: st.DataObject) -> None:
+def test_markers_are_in_order_and_within_the_text(text: str, data: st.DataObject) -> None:
     spans = st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).filter(lambda span: span[0] < span[1])
     hints = data.draw(st.lists(spans, max_size=4)) if text else []
     markers = find_markers(text, hints)
