@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +29,6 @@ from citerec.index.vectors import (
     Vectors,
     blank_vectors,
     build_faiss,
-    faiss_module,
     finish_vectors,
 )
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--kinds", type=lambda names: names.split(","), default=KINDS)
     parser.add_argument("--work", type=Path, help="where the vectors and indexes are written; some 5 GB")
     arguments = parser.parse_args()
-    faiss_module().omp_set_num_threads(1)
+    faiss.omp_set_num_threads(1)
     search._FEW = 0  # FAISS answers at any size
     index = OpenIndex.open(arguments.index)
     dense, years = Vectors(index.folder / "dense"), index.rows.known.years

@@ -19,7 +19,7 @@ from citerec.files.addresses import path_of
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.build import BuildOptions, add_to_index, build_index
-from citerec.index.describe import Description, Listed, describe, list_indexes, vectors_beside, verify as faults_of
+from citerec.index.describe import Description, describe, list_indexes, vectors_beside, verify as faults_of
 from citerec.index.manifest import DENSE, Layout, Manifest, find_index, generation_of
 from citerec.index.vectors import Asked, DenseManifest, DenseOptions, encode_command, has_vectors, renewal
 from citerec.models.find import DEFAULT_ENCODER
@@ -232,8 +232,7 @@ def info(index: options.Index = None, /, *, form: options.Format = "table", out:
     """
     if index is None or (not index.joinpath("CURRENT").exists() and index == INDEXES):
         found = list_indexes(INDEXES)
-        listed = [{"path": str(one.path), "bytes": one.bytes, "fault": one.fault} for one in found]
-        give(form, out, listed, [_table_of_indexes(found)])
+        give(form, out, found, [_table_of_indexes(found)])
         return
     description, system = describe(index), default_system(index)
     about = {**description.to_json(), "default_system": system}
@@ -310,13 +309,12 @@ def systems(
     give(form, out, rows, [Table(left("system", "here", "what it is, or what it lacks"), shown), f"\n{default}"])
 
 
-def _table_of_indexes(found: list[Listed]) -> Table | str:
+def _table_of_indexes(found: list[dict[str, Any]]) -> Table | str:
     """The indexes of a folder."""
     if not found:
         return f"No index in {INDEXES}/. Make one: citerec index build SOURCE --out {INDEXES}/NAME"
     columns = [*left("index"), *right("papers", format=","), *right("size"), *left("fault")]
-    papers = [one.manifest and one.manifest.counts.papers for one in found]
-    rows = [[str(one.path), n, size_in_words(one.bytes), one.fault] for one, n in zip(found, papers, strict=True)]
+    rows = [[*(one | {"bytes": size_in_words(one["bytes"])}).values()] for one in found]
     return Table(columns, rows)
 
 

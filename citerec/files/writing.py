@@ -7,6 +7,7 @@ between, `recover` puts the old one back.
 import contextlib
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,11 +107,11 @@ def writing_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def write_failures(out: Path, remedy: str = "Make room, or give another --out.") -> Iterator[None]:
-    """Turns errors of writing, such as a full disk, into a BuildError."""
+    """Turns errors of files and databases, such as a full disk, into a BuildError."""
     try:
         yield
-    except OSError as error:
-        raise BuildError(f"cannot write {out}: {error.strerror or error}", remedy) from error
+    except (OSError, sqlite3.Error) as error:
+        raise BuildError(f"cannot write {out}: {getattr(error, 'strerror', None) or error}", remedy) from error
 
 
 def write_json(path: Path, value: object) -> None:
@@ -145,8 +146,7 @@ def alone(lock: Path, busy: str) -> Iterator[None]:
     except Timeout:
         raise BuildError(busy, "Wait for it, or stop it, then run the same command again.") from None
     except OSError as error:
-        remedy = "Make room there, correct its permissions, or give another place."
-        raise InputError(f"cannot write {lock.parent}: {error.strerror or error}", remedy) from error
+        raise InputError(f"cannot write {lock.parent}: {error.strerror or error}", "Give another place.") from error
     with held:
         yield
 

@@ -244,12 +244,8 @@ class Engine(ABC):
 
     def sentence(self, document: Any) -> tuple[str, int]:
         """The citing paper of a document of `CITANCES`, and the position of the sentence among those of that paper."""
-        _, citing_id, position = self._key(document).split(" ")
+        _, citing_id, position = str(document).split(" ")  # its `KEY`
         return citing_id, int(position)
-
-    def _key(self, document: Any) -> str:
-        """The `KEY` of a document of `CITANCES`."""
-        return str(document)
 
     @abstractmethod
     def term_scores(self, query: Query, field: str, terms: Sequence[str], keys: Sequence[Key]) -> Floats:

@@ -11,7 +11,7 @@ from citerec.corpus import store as stores
 from citerec.corpus.base import IDS, REMOVED, Shard, corpus_of, find_shards
 from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.store import PaperStore, SqliteStore, address_of, is_mongodb, name_of
-from citerec.errors import IndexUnusableError, InputError, SourceError
+from citerec.errors import InputError, SourceError
 from citerec.files.addresses import path_of
 from citerec.files.hashing import identity
 from citerec.files.parallel import HERE, Parallelism, Ray, in_parts
@@ -234,16 +234,11 @@ def _copy_store(index: Path, path: Path) -> int:
     Raises:
         IndexUnusableError: It cannot be read.
     """
-    try:
-        with contextlib.closing(SqliteStore(generation_of(index) / STORE, read_only=True)) as store:
-            store.check()
-            with writing_file(path) as partial:
-                shutil.copyfile(store.path, partial)
-            return max(store.shards(), default=0) + 1
-    except IndexUnusableError as error:
-        remedy = "Build it again from its sources; the existing index was not changed."
-        fault = f"{index} is damaged, and nothing was added to it: {error.message}"
-        raise IndexUnusableError(fault, remedy) from error
+    with contextlib.closing(SqliteStore(generation_of(index) / STORE, read_only=True)) as store:
+        store.check()
+        with writing_file(path) as partial:
+            shutil.copyfile(store.path, partial)
+        return max(store.shards(), default=0) + 1
 
 
 def _write_parts(

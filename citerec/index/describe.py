@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from citerec.corpus.store import JSON_COLUMNS, PaperStore
 from citerec.errors import IndexUnusableError
@@ -72,25 +72,16 @@ def histogram(store: PaperStore, attribute: str) -> dict[Any, int]:
     return dict(sorted(counts.items(), key=lambda one: one[0] if attribute == "year" else (-one[1], one[0])))
 
 
-class Listed(NamedTuple):
-    """An index of a folder, or what is wrong with it."""
-
-    path: Path
-    bytes: int
-    manifest: Manifest | None
-    fault: str | None
-
-
-def list_indexes(folder: Path) -> list[Listed]:
-    """The indexes of a folder, in order of name; also those that cannot be used, and why. Of an index, itself."""
+def list_indexes(folder: Path) -> list[dict[str, Any]]:
+    """The indexes of a folder, in order of name: `path`, `papers`, `bytes`, and the `fault` of one that is unusable."""
     listed = []
     for path in indexes_in(folder):
-        manifest, fault = None, None
+        about = {"path": str(path), "papers": None, "bytes": size_of(generation_of(path)), "fault": None}
         try:
-            manifest = opened(path, functools.partial(Manifest.read, path))
+            about["papers"] = opened(path, functools.partial(Manifest.read, path)).counts.papers
         except IndexUnusableError as error:
-            fault = error.message
-        listed.append(Listed(path, size_of(generation_of(path)), manifest, fault))
+            about["fault"] = error.message
+        listed.append(about)
     return listed
 
 

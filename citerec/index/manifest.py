@@ -7,9 +7,7 @@ index lies beside its generations, in `trained/`.
 """
 
 import contextlib
-import errno
 import shutil
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,10 +18,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.corpus import store as stores
 from citerec.corpus.store import Counts, PaperStore, ShardCounts, SqliteStore
-from citerec.errors import BuildError, IndexUnusableError, first_fault
+from citerec.errors import IndexUnusableError, first_fault
 from citerec.files.hashing import file_digest
 from citerec.files.resume import JOURNAL, Journal, read_json
-from citerec.files.writing import alone, link, remove, sync_entry, writing_file
+from citerec.files.writing import alone, link, remove, sync_entry, write_failures, writing_file
 from citerec.settings import INDEXES
 
 CURRENT, TRAINED = "CURRENT", "trained"
@@ -57,7 +55,8 @@ def next_generation(index: Path, plan: Mapping[str, Any]) -> Iterator[Journal]:
     Raises:
         BuildError: The disk is full, or another process is building the index.
     """
-    with disk_failures(index), alone(index.resolve() / LOCK, f"another process is building {index}"):
+    remedy = "Make room, or mend its permissions; the same command then goes on. What was there is unchanged."
+    with write_failures(index, remedy), alone(index.resolve() / LOCK, f"another process is building {index}"):
         journal = Journal(index / MAKING, plan)
         yield journal
         making = journal.folder
@@ -118,21 +117,6 @@ def identity(index: Path) -> tuple[str, ...]:
         with contextlib.suppress(OSError):
             facts.append(f"{path} {path.stat().st_ino} {path.stat().st_mtime_ns}")
     return tuple(facts)
-
-
-@contextlib.contextmanager
-def disk_failures(index: Path) -> Iterator[None]:
-    """Turns failures of disk and database into a BuildError with a remedy."""
-    try:
-        yield
-    except (OSError, sqlite3.Error) as error:
-        said = f"cannot write {index}: {getattr(error, 'strerror', None) or error}"
-        remedy = "Check its permissions. If this happens again, rebuild the index."
-        is_full = getattr(error, "errno", 0) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-        if is_full or any(fault in str(error) for fault in ("is full", "disk I/O")):
-            said = f"no space left for {index} ({error}); nothing else was touched"
-            remedy = "Make room, then run the same command: it continues where it stopped."
-        raise BuildError(said, remedy) from error
 
 
 KIND: Literal["citerec-index"] = "citerec-index"

@@ -288,21 +288,13 @@ def choose(asked: Asked, count: int, dimension: int) -> Asked:
     return "exact" if asked not in KINDS or count < KINDS[asked].fewest else asked
 
 
-def faiss_module() -> Any:
-    """The module `faiss`, whose type stubs are incomplete; raises BuildError if it is not installed."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise BuildError("FAISS is not installed", "pip install 'citerec[cpu]', or 'citerec[gpu]'") from error
-    return faiss
-
-
 def build_faiss(folder: Path, vectors: NDArray[np.float16], kind: Asked, on_progress: Progress) -> None:
     """Builds `index.faiss` in a folder over vectors, (n, dimension). Zero vectors are in it: searches leave them out.
 
     HNSW is built by all processors at once, so its bytes, and one hit in a few hundred, differ between builds.
     """
-    faiss = faiss_module()
+    import faiss
+
     count, dimension = vectors.shape
     index = faiss.index_factory(dimension, KINDS[kind].factory(count, dimension), faiss.METRIC_INNER_PRODUCT)
     if not index.is_trained:
@@ -330,7 +322,9 @@ class FaissIndex:
     """
 
     def __init__(self, folder: Path, manifest: DenseManifest, rows: int, probe: int | None) -> None:
-        faiss, path, remedy = faiss_module(), folder / FAISS, f"Make them: {encode_command(folder)}"
+        import faiss
+
+        path, remedy = folder / FAISS, f"Make them: {encode_command(folder)}"
         try:
             self._index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
@@ -345,7 +339,8 @@ class FaissIndex:
 
         The fewer rows pass, the farther it searches.
         """
-        faiss = faiss_module()
+        import faiss
+
         passing = int(np.count_nonzero(mask))
         share = passing / max(1, len(mask))
         wanted = min(math.ceil(k * (self._kind.refined or 1)), passing)
@@ -574,7 +569,7 @@ class VectorBuild:
         Raises:
             ModelError: The model cannot be found or loaded.
             SourceError: Given vectors are missing or broken, or no paper has a text.
-            BuildError: Too many given vectors cannot be used, or FAISS is not installed.
+            BuildError: Too many given vectors cannot be used.
         """
         folder, options = self.folder, self.options
         shutil.rmtree(folder, ignore_errors=True)  # of an interrupted run

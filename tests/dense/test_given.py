@@ -194,6 +194,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_told(small_disk: Path, tmp_path: Path, kind: Asked) -> None:
     Index.build(PAPERS, small_disk / "index")
     given = write_arrays(tmp_path / "given", IDS, unit_vectors(60, 4096).astype(np.float16))
-    with pytest.raises(BuildError, match=r"no space left|cannot write .*index\.faiss"):
+    with pytest.raises(BuildError, match="cannot write"):
         encode_index(small_disk / "index", DenseOptions("m", vectors=(given,), kind=kind))
     assert verify(small_disk / "index") == []

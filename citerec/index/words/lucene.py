@@ -45,9 +45,6 @@ def start() -> None:
     Raises:
         JavaError: There is no new enough Java, or no Anserini jar, or another package has started the machine.
     """
-    if jpype.isJVMStarted():
-        remedy = "Use citerec in another process."
-        raise JavaError("a Java machine with other settings already runs in this process", remedy)
     home, jar = java_home(), anserini_jar()
     library = home / _LIBRARIES.get(sys.platform, "lib/server/libjvm.so")
     heap = os.environ.get("CITEREC_JAVA_HEAP", DEFAULT_HEAP)
@@ -128,8 +125,6 @@ def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterato
             said, remedy = f"no space left {doing}", "Make room, then run the same command: it continues."
         elif "OutOfMemoryError" in trace:
             said, remedy = f"Java ran out of memory {doing}", "Set CITEREC_JAVA_HEAP=2g, then run again."
-        elif "AccessDeniedException" in trace:
-            said, remedy = f"Lucene failed {doing}: it may not read or write {text}", "Check its permissions."
         raise wrong(said, remedy) from error
 
 
@@ -220,9 +215,11 @@ class LuceneWords(base.Engine):
 
         return find
 
-    def _key(self, document: Any) -> str:
+    def sentence(self, document: Any) -> tuple[str, int]:
+        """As `Engine.sentence`."""
         with java_failures("reading citing sentences", SearchError):
-            return str(self._readers[base.CITANCES].storedFields().document(int(document)).get(base.KEY))
+            key = self._readers[base.CITANCES].storedFields().document(int(document)).get(base.KEY)
+        return super().sentence(key)
 
     def terms_of(self, text: str) -> list[str]:
         """As `Engine.terms_of`."""

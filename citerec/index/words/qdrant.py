@@ -175,15 +175,8 @@ def failures(address: Address) -> Iterator[None]:
         reason = f"{error.status_code} {_short(error.reason_phrase)}"
         raise ServiceError(f"{place} refuses the request ({reason})", "See the log of the server.") from None
     except (OSError, ResponseHandlingException) as error:
-        said, remedy = "no server answers at", f"Check the address, and that the server runs. {FORM}"
-        if address.is_local:
-            said, remedy = "cannot use", "Give a folder that may be written to."
-        raise ServiceError(f"{said} {place} ({_short(error)})", remedy) from None
-    except RuntimeError as error:
-        if "already accessed" not in str(error):
-            raise
-        remedy = "Wait for it, or stop it; a server has any number of readers."
-        raise ServiceError(f"{place} is in use by another process", remedy) from None
+        remedy = f"Check the address, and that the server runs. {FORM}"
+        raise ServiceError(f"no server answers at {place} ({_short(error)})", remedy) from None
 
 
 def _short(said: object) -> str:
