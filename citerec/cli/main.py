@@ -219,6 +219,8 @@ def main() -> None:
     # Python looks for cycles again and again while modules are imported, and at its end: 0.1 s that nobody needs.
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
+    if "train" not in sys.argv[1:2]:  # numpy's BLAS would start threads, which spin: 0.1 s, and no search uses them
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(_run(sys.argv[1:]))
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -23,8 +23,6 @@ from citerec.contexts.topic import LeakRules, Topic
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, Place, check_places, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited, read_entries
-from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
-from citerec.drafts.filling import Filling, Listed, listed
 from citerec.errors import InputError, UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
@@ -33,8 +31,11 @@ from citerec.records import MARKER, Answer, Context, Filters, Paper
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.opened import OpenIndex, papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
-from citerec.write import drafting
-from citerec.write.writers.base import default_writer, open_writer
+
+if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others
+    from citerec.drafts.check import Finding
+    from citerec.drafts.filling import Filling, Listed
+    from citerec.write.drafting import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Parameter(name="--format", help=_FORM)]
@@ -126,6 +127,9 @@ def recommend(
             answers = [answer.if_sure(least) for answer in answers]
         tldrs = {}
         if shown.tldr:
+            from citerec.write import drafting
+            from citerec.write.writers.base import default_writer, open_writer
+
             made = drafting.tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
             tldrs = {one.paper.paper_id: one for one in made}
         objects = [_json_of(answer, tldrs) for answer in answers]
@@ -235,7 +239,7 @@ def _papers(answers: Sequence[Answer]) -> Iterator[Paper]:
     return (hit.paper for answer in answers for hit in answer.hits)
 
 
-def _json_of(answer: Answer, tldrs: Mapping[str, drafting.Tldr]) -> dict[str, Any]:
+def _json_of(answer: Answer, tldrs: "Mapping[str, Tldr]") -> dict[str, Any]:
     """An answer as JSON, with the TLDRs of its papers."""
     stated = {"text": answer.context.text, **answer.to_json()}
     for hit in stated["hits"]:
@@ -295,6 +299,8 @@ def check(
         strict: Exit code 1 for notes too.
         form: How the findings are given; sarif is SARIF 2.1.0.
     """
+    from citerec.drafts.check import Options, check_draft, sarif, selected
+
     of_year = {} if year is None else {"year": year}
     chosen = Options(_codes(select) or None, _codes(ignore), **of_year)
     files = Files(encoding)
@@ -316,7 +322,7 @@ def _codes(values: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names_in(",".join(values)))
 
 
-def _parts(file: Path, found: list[Finding]) -> Iterator[Any]:
+def _parts(file: Path, found: "list[Finding]") -> Iterator[Any]:
     """The findings, then how many there are."""
     for finding in found:
         line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
@@ -390,6 +396,8 @@ def fill(
         draft: The draft.
         bib: The bibliography, which is made if it is missing.  [default: the draft's own]
     """
+    from citerec.drafts.filling import Filling
+
     if asked.min_confidence is not None and not asked.yes:
         raise UsageError("--min-confidence goes with --yes only")
     with opened(chosen, asked.min_confidence, citing=asked.citing) as (recommender, place):
@@ -403,7 +411,7 @@ def fill(
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    filling: Filling
+    filling: "Filling"
     recommender: Recommender
     filters: Filters
     options: Asked
@@ -433,8 +441,10 @@ class _Session:
         added = f"{new} new {'entry' if new == 1 else 'entries'}"
         note(f"{whole - left} of {whole} places {done}, {left} left; {added} in {filling.bibliography.path}.")
 
-    def _search(self, context: Context, k: int) -> tuple[Answer, list[Listed]]:
+    def _search(self, context: Context, k: int) -> "tuple[Answer, list[Listed]]":
         """An answer, and its papers in the order in which they are shown."""
+        from citerec.drafts.filling import listed
+
         most = min(k, self.recommender.index.most_hits)
         answer = self.recommender.search(context, most, self.filters, explain=not self.options.yes, fold=True)
         return answer, listed(answer, self.filling.bibliography, own_first=self.options.own_first)
@@ -475,6 +485,9 @@ class _Session:
 
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
+        from citerec.write import drafting
+        from citerec.write.writers.base import default_writer, open_writer
+
         writer = open_writer(default_writer("citation"), "citation")
         written = drafting.draft(drafting.citation_task(context, papers), papers, writer)
         text = drafting.in_draft(written, self.filling)
@@ -482,7 +495,7 @@ class _Session:
         note("It is generated from their abstracts: check it.")
         return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""
 
-    def _show(self, context: Context, place: Place, k: int) -> list[Listed]:
+    def _show(self, context: Context, place: Place, k: int) -> "list[Listed]":
         """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
         answer, shown = self._search(context, k)
         say(Rule(f"{place} · {place.section}" if place.section else str(place), style="dim", align="left"))
@@ -498,7 +511,7 @@ class _Session:
         return shown
 
 
-def _picked(numbers: str, shown: Sequence[Listed]) -> list[Paper]:
+def _picked(numbers: str, shown: "Sequence[Listed]") -> list[Paper]:
     """The papers with some numbers; none, and a note, if there is no such number."""
     picked = [int(one) for one in re.findall(r"\d+", numbers)]
     if all(1 <= one <= len(shown) for one in picked):
