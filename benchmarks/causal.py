@@ -52,7 +52,7 @@ def make_tokenizer(texts: Sequence[str], size: int) -> PreTrainedTokenizerFast:
         vocab_size=size, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         bos_token="<s>",
         pad_token="<pad>",

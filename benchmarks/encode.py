@@ -70,7 +70,8 @@ def speeds(encoders: dict[str, Encode], texts: Sequence[str]) -> None:
 
 def one_by_one(encoders: dict[str, Encode], texts: Sequence[str]) -> None:
     """What it costs to encode one text: the encoders take turns, text by text."""
-    wall, processor = ({name: [] for name in encoders} for _ in range(2))
+    wall: dict[str, list[float]] = {name: [] for name in encoders}
+    processor: dict[str, list[float]] = {name: [] for name in encoders}
     for text in texts[:3]:  # libraries prepare at the first calls
         for encode in encoders.values():
             encode([text])

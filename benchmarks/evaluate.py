@@ -1,5 +1,6 @@
 """Measures scoring against ranx, and `citerec eval` against the bare batch search: `make bench`."""
 
+import functools
 import statistics
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from citerec.contexts.read import read_contexts
 from citerec.diagnostics.families import Bounds
 from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, SetManifest
 from citerec.evaluation.record import metered
-from citerec.index.build import build_index, open_store
+from citerec.index.build import build_index
+from citerec.index.manifest import open_store
 from citerec.recommend import Recommender
 from citerec.records import Context
 
@@ -107,7 +109,8 @@ def eval_against_search(index: Path) -> None:
             search = [CITEREC, "run", "--out", f"{folder}/run", "-k", str(K), "--system", "bm25"]
             for command, times in ((search, bare), ([CITEREC, "eval", "--system", "bm25"], measured)):
                 whole = [*command, contexts, "--index", index]
-                times.append(timed(lambda whole=whole: subprocess.run(whole, check=True, capture_output=True))[0])
+                run = functools.partial(subprocess.run, whole, check=True, capture_output=True)
+                times.append(timed(run)[0])
     print(f"citerec eval, whole command {statistics.median(measured):.1f} s, bare {statistics.median(bare):.1f} s: "
           f"ratio {statistics.median(measured) / statistics.median(bare):.2f}")  # fmt: skip
     listed = list(read_contexts(contexts))

@@ -51,7 +51,8 @@ def write_texts(folder: Path, count: int) -> Path:
 def run(folder: Path, words: list[object], kills: int = 0) -> tuple[float, int]:
     """Runs a command; returns its seconds, and how many workers were killed."""
     folder.mkdir()
-    ended, killed = threading.Event(), []
+    ended = threading.Event()
+    killed: list[int] = []
     began = time.monotonic()
     with subprocess.Popen(
         [Path(sys.executable).with_name("citerec"), *map(str, words)],

@@ -42,7 +42,7 @@ def main() -> None:
             for index in (folder / "here", folder / "there"):
                 with Recommender.open(index, system) as opened:
                     runs.append(opened.search_many(asked, 100))
-            shares = " ".join(f"{k}: {_overlap(*runs, k):.4f}" for k in (10, 100))
+            shares = " ".join(f"{k}: {_overlap(runs[0], runs[1], k):.4f}" for k in (10, 100))
             print(f"{system}: overlap of the first {shares}")
 
 

@@ -119,7 +119,8 @@ class Citing:
         for entry in entries:
             self._by_status.setdefault(entry.status, []).append(entry)
         self._raised = style == "superscript" and random.random() < 0.5
-        self._open, self._close = {"numbered-brackets": "[]", "numbered-parentheses": "()"}.get(style, ("", ""))
+        brackets = {"numbered-brackets": ("[", "]"), "numbered-parentheses": ("(", ")")}
+        self._open, self._close = brackets.get(style, ("", ""))
         self._between = " " if not self._is_raised and random.random() < 0.7 else ""
         self._writers: dict[str, Callable[[], Sentence]] = {
             "sound": lambda: self._one(self._entry("complete"), usable=True),

@@ -97,7 +97,8 @@ class Rows:
     def of_text(self, text: Text) -> tuple[list[dict[str, Any]], dict[int, str | None]]:
         """The rows of a text's matched entries, and for each cited row the true intent of its contexts."""
         random = Random(f"{self._seed}/citations/{text.row}")
-        records, intents = [], {}
+        records: list[dict[str, Any]] = []
+        intents: dict[int, str | None] = {}
         for entry in text.entries:
             if entry.status == "unmatched" or random.random() < self._rates.row_missing:
                 continue

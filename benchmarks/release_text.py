@@ -20,6 +20,9 @@ _STATUSES = {"complete": 0.6, "unmatched": 0.29, "incomplete": 0.07, "outside": 
 Span = tuple[int, int, dict[str, Any]]
 
 
+PLANTED = ("sentences", "styles", "places")
+
+
 @dataclass(slots=True)
 class Text:
     """A full text before it takes the shape of a version.
@@ -46,9 +49,6 @@ class Text:
     cited: dict[int, list[str]] = field(default_factory=dict)
     flags: set[str] = field(default_factory=set)
     planted: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in PLANTED})
-
-
-PLANTED = ("sentences", "styles", "places")
 
 
 class Texts:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import Scores
-from citerec.index.build import open_store
+from citerec.index.manifest import open_store
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -148,8 +148,9 @@ def tables(title: str, results: Results) -> Iterator[str]:
 
 
 def _cell(scores: Scores, metric: str) -> str:
-    low, high = scores.ci[metric] or (0, 0)
-    return f"{scores.values[metric]:.3f} ({low:.2f}–{high:.2f})"
+    mean = scores.means[metric]
+    low, high = mean.ci or (0, 0)
+    return f"{mean.value:.3f} ({low:.2f}–{high:.2f})"
 
 
 def main() -> None:

@@ -62,8 +62,8 @@ def resident(process: psutil.Process) -> int:
 
 def measure(index: Path, system: str, bodies: list[bytes], clients: int, seconds: float, workers: int) -> str:
     """The line of a system."""
-    command = [Path(sys.executable).with_name("citerec"), "serve", index, "--system", system, "--port", "0"]
-    command += ["--workers", str(workers)]
+    command: list[str | Path] = [Path(sys.executable).with_name("citerec"), "serve", index, "--system", system]
+    command += ["--port", "0", "--workers", str(workers)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as server:
         assert server.stdout is not None
         found = re.search(r":(\d+)/api", server.stdout.readline())

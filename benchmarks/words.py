@@ -40,7 +40,7 @@ def peer(index: OpenIndex, settings: WordSettings, k: int) -> Callable[[Topic], 
 
     def search(topic: Topic) -> dict[str, Any]:
         # A term weighs as often as the sentence has it.
-        terms = [term for term, times in term_weights(settings, topic).items() for _ in range(round(times))]
+        terms = [term for term, times in term_weights(settings.weighted(topic)).items() for _ in range(round(times))]
         return {
             name: one.retrieve([terms], k=k, backend_selection="numpy", show_progress=False, n_threads=0)
             for name, one in opened.items()
@@ -79,7 +79,7 @@ def measure(folder: Path, k: int, most: int) -> None:
 def agree(ours: Any, theirs: Callable[[Topic], dict[str, Any]], topics: list[Topic]) -> None:
     """Checks that both score alike: a paper's score is the weighted sum of its scores in the fields."""
     settings = ours.settings
-    weights = {"text": settings.weights.text, "title": settings.weights.title}
+    weights = dict(zip(FIELDS, (settings.weights.text, settings.weights.title), strict=True))
     for topic in topics:
         found, lists = ours.search(topic, 10, NO_FILTERS), theirs(topic)
         for row, score in zip(found.rows.tolist(), found.scores.tolist(), strict=True):

@@ -54,7 +54,8 @@ def plain(text: str, markers: Sequence[CitationMarker]) -> str | None:
     """A sentence without its citations; None if it is none without them."""
     kept, at = [], 0
     for marker in markers:
-        names = _NAMES.match(text[marker.start : marker.end])[0] if marker.style is Style.AUTHOR_YEAR_TEXT else ""
+        printed = _NAMES.match(text[marker.start : marker.end])
+        names = printed[0] if printed and marker.style is Style.AUTHOR_YEAR_TEXT else ""
         if not names and _WORD_BEFORE.search(text[: marker.start]):
             return None
         kept += [text[at : marker.start], names]
@@ -176,10 +177,10 @@ def main() -> None:
         "held_out": figures,
     }
     print(json.dumps(manifest, indent=2))
-    model = final.model
-    numbers = {"idf": model.idf, "weights": model.weights[0]}
+    linear = final.model
+    numbers = {"idf": linear.idf, "weights": linear.weights[0]}
     rounded = {name: [round(float(one), 3) for one in values] for name, values in numbers.items()}
-    whole = {**manifest, "vocabulary": model.vocabulary, **rounded}
+    whole = {**manifest, "vocabulary": linear.vocabulary, **rounded}
     given.out.write_text(json.dumps(whole, ensure_ascii=False) + "\n")
 
 

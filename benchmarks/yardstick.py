@@ -19,6 +19,7 @@ to citerec stands in yardstick_citerec.py.
 """
 
 import argparse
+import functools
 import gzip
 import hashlib
 import json
@@ -211,7 +212,7 @@ class Yardstick:
             "demo": (self.demo, read_lines(DEMO / "contexts.jsonl")),
             "library": (self.library, read_lines(CONTEXTS["acm"])),
         }
-        answers = {}
+        answers: dict[str, list[str]] = {}
         for name, (index, records) in asked.items():
             texts = [one["text"] for one in sorted(records, key=lambda one: digest(one["context_id"]))[:50]]
             found = citerec.apart(citerec.first_ids, index, texts)
@@ -267,7 +268,7 @@ class Yardstick:
                         for metric, value in metrics(found.get(one["context_id"], []), one["cited_ids"]).items():
                             rows.append((f"{name} {system} {metric}", one["context_id"], cluster, value))
         for writer in citerec.WRITERS:
-            for number, scores in enumerate(self.kept(f"rouge/{writer}", lambda writer=writer: self.rouge(writer))):
+            for number, scores in enumerate(self.kept(f"rouge/{writer}", functools.partial(self.rouge, writer))):
                 rows += [
                     (f"scitldr {writer} {name}", str(number), str(number), value) for name, value in scores.items()
                 ]
@@ -319,7 +320,8 @@ class Yardstick:
         import yardstick_cost
 
         parts = {
-            name: self.kept(f"cost/{name}", lambda make=make: make(self)) for name, make in yardstick_cost.PARTS.items()
+            name: self.kept(f"cost/{name}", functools.partial(make, self))
+            for name, make in yardstick_cost.PARTS.items()
         }
         write(self.out / "cost.json", parts)
 

@@ -230,4 +230,5 @@ def peer_rank(_: str) -> None:
 
 
 if __name__ == "__main__":
-    {"build": peer_build, "ask": peer_ask, "rank": peer_rank}[sys.argv[1]](*sys.argv[2:])
+    peers: dict[str, Callable[..., None]] = {"build": peer_build, "ask": peer_ask, "rank": peer_rank}
+    peers[sys.argv[1]](*sys.argv[2:])
