@@ -24,8 +24,8 @@ from citerec.files.progress import no_progress
 from citerec.index import vectors as search
 from citerec.index.vectors import (
     VALUES,
-    Asked,
     DenseManifest,
+    SearchKind,
     Vectors,
     blank_vectors,
     build_faiss,
@@ -35,7 +35,7 @@ from citerec.retrieve.dense import DenseRetriever, DenseSettings
 from citerec.retrieve.opened import OpenIndex
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "acm"
-KINDS: tuple[Asked, ...] = ("exact", "flat", "ivfsq", "ivfpq", "hnsw")
+KINDS: tuple[SearchKind, ...] = ("exact", "flat", "ivfsq", "ivfpq", "hnsw")
 HITS = (10, 100, 1000)
 PASSING = (1.0, 0.7, 0.3)
 MEASURED, TURN = 60, 10
@@ -74,7 +74,7 @@ def exactly(vectors: NDArray[np.float16], queries: NDArray[np.float32], passes: 
     return best
 
 
-def built(folder: Path, before: DenseManifest, kinds: Iterable[Asked]) -> dict[str, Vectors]:
+def built(folder: Path, before: DenseManifest, kinds: Iterable[SearchKind]) -> dict[str, Vectors]:
     """The vectors, to be searched in each way, and a line for each."""
     print("| vectors | kind | MB | processor s |\n|---|---|---|---|")
     found: dict[str, Vectors] = {}
@@ -97,7 +97,11 @@ def built(folder: Path, before: DenseManifest, kinds: Iterable[Asked]) -> dict[s
 
 
 def measure(
-    folder: Path, before: DenseManifest, kinds: Sequence[Asked], queries: NDArray[np.float32], years: NDArray[np.int32]
+    folder: Path,
+    before: DenseManifest,
+    kinds: Sequence[SearchKind],
+    queries: NDArray[np.float32],
+    years: NDArray[np.int32],
 ) -> None:
     searched = built(folder, before, kinds)
     print(f"\n| passing | k | {' | '.join(f'{kind} ms, recall' for kind in kinds)} | load |")
@@ -131,7 +135,7 @@ def main() -> None:
     faiss.omp_set_num_threads(1)
     search._FEW = 0  # FAISS answers at any size
     index = OpenIndex.open(arguments.index)
-    dense, years = Vectors(index.folder / "dense"), index.rows.known.years
+    dense, years = Vectors(index.folder / "dense"), index.rows.columns.years
     queries = queries_of(arguments.index)
     for count in sorted({min(len(dense), arguments.most), arguments.most}):
         with tempfile.TemporaryDirectory(dir=arguments.work) as work:

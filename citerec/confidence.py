@@ -114,8 +114,8 @@ def open_calibration(index: Path, recipe: Recipe, wanted: str) -> Calibration | 
     """
     folder = calibration_folder(index, recipe)
     again = f"Make it again: citerec train confidence --contexts FILE --index {index}, or remove {folder}."
-    found = read_model_manifest(folder, Calibration, "a calibration", again)
-    return found if found and found.made_for == wanted else None
+    calibration = read_model_manifest(folder, Calibration, "a calibration", again)
+    return calibration if calibration and calibration.made_for == wanted else None
 
 
 def calibrated_on(index: Path, recipe: Recipe) -> frozenset[str]:

@@ -167,7 +167,7 @@ class Recommender:
                 system.calibration = open_calibration(path, recipe, system.made_for)
                 return system, failed.pop_all()
 
-        return opened(path, open_all, lambda made: made[1].close())[0]
+        return opened(path, open_all, lambda pair: pair[1].close())[0]
 
     @property
     def digests(self) -> dict[str, str]:
@@ -261,11 +261,11 @@ class Recommender:
         fair = LeakRules().restrict(topic, filters)
         depth = min(depth_to_fold(k), self.index.most_hits) if fold else k
         if sort == "relevance":
-            found = self._best(topic, depth, fair, explain=explain)
+            candidates = self._best(topic, depth, fair, explain=explain)
         else:
             words = WordsRetriever.open(self.index, self.recipe.settings_of(WordsRetriever))
-            found = words.search(topic, depth, fair, sort=sort)
-        return self.answer(topic, found, explain=explain, fold_to=k if fold else None)
+            candidates = words.search(topic, depth, fair, sort=sort)
+        return self.answer(topic, candidates, explain=explain, fold_to=k if fold else None)
 
     def search_text(
         self,
@@ -305,8 +305,8 @@ class Recommender:
             InputError: Two contexts have the same id.
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
-        found = self.candidates(self.topics(contexts), k, filters, options)
-        answers = ((topic.context.context_id, candidates.pairs()) for topic, candidates in found)
+        pairs = self.candidates(self.topics(contexts), k, filters, options)
+        answers = ((topic.context.context_id, candidates.pairs()) for topic, candidates in pairs)
         return Run(answers, "+".join([*self.recipe.retrievers, *self.recipe.rerankers]))
 
     def topics(self, contexts: Iterable[Context], *, neighbours: bool = True) -> Iterator[Topic]:
@@ -342,24 +342,24 @@ class Recommender:
             begun = time.perf_counter()
             prepared = self._retriever.prepare(part)
             share = (time.perf_counter() - begun) / len(part)
-            for topic, made in zip(part, prepared, strict=True):
+            for topic, inputs in zip(part, prepared, strict=True):
                 begun = time.perf_counter()
                 try:
                     fair = options.rules.restrict(topic, filters)
-                    found = self._best(topic, k, fair, made, explain=options.explain)
+                    candidates = self._best(topic, k, fair, inputs, explain=options.explain)
                 except QueryError:
-                    found = self._stated(Candidates.of(self.index.rows, ()))
+                    candidates = self._with_confidence(Candidates.of(self.index.rows, ()))
                 if options.latencies is not None:
                     options.latencies.append(share + time.perf_counter() - begun)
-                yield topic, found
+                yield topic, candidates
 
     def answer(
         self, topic: Topic, candidates: Sequence[Candidate], *, explain: bool = False, fold_to: int | None = None
     ) -> Answer:
         """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
         ids = [candidate.paper_id for candidate in candidates]
-        known = self.index.records(ids) if fold_to else {}
-        records = [known.get(paper_id) or Paper(paper_id) for paper_id in ids]
+        by_id = self.index.records(ids) if fold_to else {}
+        records = [by_id.get(paper_id) or Paper(paper_id) for paper_id in ids]
         groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
         shown = [candidates[group[0]] for group in groups]
@@ -392,7 +392,7 @@ class Recommender:
         """What users should know of some counts, by default those of the searches since the last call."""
         return self._retriever.remarks(self.counts() if counts is None else counts)
 
-    def _stated(self, candidates: Candidates) -> Candidates:
+    def _with_confidence(self, candidates: Candidates) -> Candidates:
         """Candidates with the confidence in them, if the system is calibrated."""
         confidence = self.calibration.of(candidates) if self.calibration else None
         return replace(candidates, confidence=confidence)
@@ -412,7 +412,7 @@ class Recommender:
                 papers = self.store.papers(ids) if reranker.reads == "texts" else self.index.records(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(topic, candidates, papers, citances, explain=k if explain else 0)
-        return self._stated(candidates)[:k]
+        return self._with_confidence(candidates)[:k]
 
     def _citance(self, candidate: Candidate) -> Citance | None:
         if candidate.citance is None:
@@ -540,9 +540,9 @@ class Index:
         from citerec.index.build import encode_index
         from citerec.index.vectors import DenseOptions
 
-        known = DenseOptions.__dataclass_fields__.keys() - {"model"}
-        if unknown := sorted(options.keys() - known):
-            raise InputError(f"encode has no option {unknown[0]!r}", f"Options are: {', '.join(sorted(known))}.")
+        names = DenseOptions.__dataclass_fields__.keys() - {"model"}
+        if unknown := sorted(options.keys() - names):
+            raise InputError(f"encode has no option {unknown[0]!r}", f"Options are: {', '.join(sorted(names))}.")
         encode_index(self.path, DenseOptions(model, **options), on_progress, parallelism=parallelism)
 
     def recommender(self, system: str | Path | Recipe | None = None) -> Recommender:
@@ -575,15 +575,15 @@ def _build_options(citances: Sequence[str | Path] = (), **others: Any) -> "Build
 @contextmanager
 def _as_files(papers: Papers) -> Iterator[list[Path]]:
     """The given files, or a temporary file with the given papers."""
-    given = iter([papers] if isinstance(papers, str | Path) else papers)
-    first = next(given, None)
+    items = iter([papers] if isinstance(papers, str | Path) else papers)
+    first = next(items, None)
     if first is None:
         raise InputError("there are no papers", "Give files, folders, or papers.")
-    given = itertools.chain([first], given)
+    items = itertools.chain([first], items)
     if not isinstance(first, Paper):
-        yield [path_of(str(path)) for path in given]
+        yield [path_of(str(path)) for path in items]
         return
-    with _temporary(orjson.dumps(paper, option=orjson.OPT_APPEND_NEWLINE) for paper in given) as path:
+    with _temporary(orjson.dumps(paper, option=orjson.OPT_APPEND_NEWLINE) for paper in items) as path:
         yield [path]
 
 

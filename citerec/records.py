@@ -288,8 +288,8 @@ class Answer(Sequence[Hit]):
 
     def to_json(self) -> dict[str, Any]:
         """Hits, how sure the system is of them (null if it is not calibrated), and whether nothing fits."""
-        stated = self.confidence.to_json() if self.confidence else None
-        return {"hits": list(map(to_json, self.hits)), "confidence": stated, "nothing_fits": not self.hits}
+        confidence = self.confidence.to_json() if self.confidence else None
+        return {"hits": list(map(to_json, self.hits)), "confidence": confidence, "nothing_fits": not self.hits}
 
 
 def json_id(paper_id: str) -> int | str:

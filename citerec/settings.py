@@ -18,13 +18,13 @@ class PartSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
-    def checked(cls, table: Mapping[str, Any], prefix: str, known: Callable[[], Iterable[str]]) -> Self:
+    def checked(cls, table: Mapping[str, Any], prefix: str, all_keys: Callable[[], Iterable[str]]) -> Self:
         """The settings in a table.
 
         Args:
             table: Their values by name.
             prefix: Where the table is in a recipe, for the message of an error.
-            known: All keys there are, for the remedy.
+            all_keys: All keys there are, for the remedy.
 
         Raises:
             SettingsError: There is no such setting, or a value is wrong.
@@ -35,7 +35,7 @@ class PartSettings(BaseModel):
             first = error.errors(include_url=False)[0]
             key = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")
             if first["type"] == "extra_forbidden":
-                raise SettingsError(f"{key!r} is not a setting", nearest(key, known)) from None
+                raise SettingsError(f"{key!r} is not a setting", nearest(key, all_keys)) from None
             fault = f"{key} = {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
             raise SettingsError(fault, "See citerec systems --settings for the range.") from None
 
@@ -65,7 +65,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} is not TOML: {error}", "See citerec systems --settings.") from error
 
 
-def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[], Iterable[str]]) -> None:
+def assign(values: dict[str, Any], assignments: Sequence[str], all_keys: Callable[[], Iterable[str]]) -> None:
     """Puts assignments such as `words.bm25.k1=0.9` into a table of settings.
 
     Raises:
@@ -80,7 +80,7 @@ def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[
         for parent in parents:
             child = table.setdefault(parent, {})
             if not isinstance(child, Mapping):
-                raise SettingsError(f"{parent!r} is a table of settings, not {child!r}", nearest(key, known))
+                raise SettingsError(f"{parent!r} is a table of settings, not {child!r}", nearest(key, all_keys))
             table = child  # type: ignore[assignment]
         table[last] = value.strip()
 
@@ -91,8 +91,8 @@ def changes(config: Path | None, assignments: Iterable[str]) -> list[str]:
     Raises:
         SettingsError: The file cannot be read, or is not TOML.
     """
-    given = flat(read_toml(config)) if config else ()
-    texts = ((key, ",".join(map(str, value)) if isinstance(value, list) else value) for key, value in given)
+    pairs = flat(read_toml(config)) if config else ()
+    texts = ((key, ",".join(map(str, value)) if isinstance(value, list) else value) for key, value in pairs)
     return [*(f"{key}={text}" for key, text in texts), *assignments]
 
 
@@ -116,9 +116,9 @@ def setting_keys(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[An
     return keys
 
 
-def nearest(key: str, known: Callable[[], Iterable[str]]) -> str:
+def nearest(key: str, all_keys: Callable[[], Iterable[str]]) -> str:
     """The remedy for a key that does not exist."""
-    keys = list(known())
+    keys = list(all_keys())
     near = [name for name in keys if name.endswith(f".{key}")] or difflib.get_close_matches(key, keys, 1, 0.4)
     return f"Did you mean {near[0]}?" if near else f"Settings are: {', '.join(keys)}."
 

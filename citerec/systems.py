@@ -292,8 +292,8 @@ def default_retrieval(index: Path) -> str:
         raise IndexUnusableError("there is neither an index nor a system that needs none", _NO_INDEX)
     if not has_vectors(generation_of(index) / DENSE):
         return _recipe_for("citances" if Manifest.read(index).counts.citances else "words")
-    for folder, made in vectors_beside(index):
-        if (system := _recipe_for(folder.name)) and made["store"] == Manifest.read(index).fingerprint:
+    for folder, manifest in vectors_beside(index):
+        if (system := _recipe_for(folder.name)) and manifest["store"] == Manifest.read(index).fingerprint:
             return system
     return _recipe_for("vectors")
 
@@ -323,9 +323,9 @@ def _values_of(system: str) -> dict[str, Any]:
     if base and (last in RERANKERS or trained_at(Path(last))):
         values = _values_of(base)
         return {**values, "rerankers": [*values.get("rerankers", ()), last]}
-    near = difflib.get_close_matches(system, known := system_names(), n=1)
+    near = difflib.get_close_matches(system, names := system_names(), n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
-    raise SettingsError(f"there is no system {system!r}", f"{hint}Give a TOML file, or one of: {', '.join(known)}.")
+    raise SettingsError(f"there is no system {system!r}", f"{hint}Give a TOML file, or one of: {', '.join(names)}.")
 
 
 def _section(name: str) -> str:

@@ -21,7 +21,7 @@ from citerec.files.text import counted
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import Description, describe, list_indexes, vectors_beside, verify as faults_of
 from citerec.index.manifest import DENSE, Layout, Manifest, find_index, generation_of
-from citerec.index.vectors import Asked, DenseManifest, DenseOptions, encode_command, has_vectors, renewal
+from citerec.index.vectors import DenseManifest, DenseOptions, SearchKind, encode_command, has_vectors, renewal
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.recommend import Index, Recommender
 from citerec.retrieve.base import RETRIEVERS
@@ -30,7 +30,7 @@ from citerec.systems import Recipe, all_settings, default_system, system_needs
 
 _SHOWN = 10  # fields of study, and venues
 # Fields of DenseOptions that are no settings.
-_OF_VECTORS = ("model", "vectors", "kind", "max_bad", "given", "open_encoder")
+_OF_VECTORS = ("model", "vectors", "kind", "max_bad", "previous", "open_encoder")
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
     "People under uncertainty lean on a few heuristics, as <REF> showed, and so err in ways one can predict.",
@@ -64,7 +64,7 @@ class Encoding(options.Tuning, options.Work):
         named = settings.given.keys() & {"max_tokens", "backend"}
         if not (wanted or self.model or self.vectors or named):
             return None
-        kinds: list[Any] = [value for value in self.vectors if value in get_args(Asked)]
+        kinds: list[Any] = [value for value in self.vectors if value in get_args(SearchKind)]
         given = tuple(path_of(value) for value in self.vectors if value not in kinds)
         old = renewal(before) if before and has_vectors(before) else None
         if given and not (self.model or old):

@@ -339,14 +339,14 @@ class Document:
 
     def sentences(self, place: int) -> list[Span]:
         """The places of the sentences in a paragraph: those of the source, or else by the splitter."""
-        given = self._given_sentences(place)
-        return given or sentences_of(self.whole(place), self.markers(place), splitter(self._split))
+        spans = self._given_sentences(place)
+        return spans or sentences_of(self.whole(place), self.markers(place), splitter(self._split))
 
     def _given_sentences(self, place: int) -> list[Span]:
         """The sentences of the source; none if they overlap, or leave out a citation."""
-        whole, paragraph, given = self.whole(place), self.paragraphs[place], self.text.sentences
-        first, last = (bisect_left(given, (end, 0)) for end in (paragraph.start, paragraph.end))
-        inside = [span for span in given[first:last] if span[1] <= paragraph.end]
+        whole, paragraph, all_spans = self.whole(place), self.paragraphs[place], self.text.sentences
+        first, last = (bisect_left(all_spans, (end, 0)) for end in (paragraph.start, paragraph.end))
+        inside = [span for span in all_spans[first:last] if span[1] <= paragraph.end]
         spans = [trimmed(whole, start - paragraph.start, end - paragraph.start) for start, end in inside]
         if any(start < before for (_, before), (start, _) in itertools.pairwise(spans)):
             return []

@@ -193,16 +193,16 @@ def split_contexts(
             "dev": dev,
             "test": test,
             "seed": seed,
-            "parts": {part: found._asdict() for part, found in counts.items()},
+            "parts": {part: numbers._asdict() for part, numbers in counts.items()},
         }
         (folder / SPLIT.manifest).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
     return counts
 
 
 def _counts(papers: Sequence[tuple[str, str]], contexts: Mapping[tuple[str, str], int]) -> PartCounts:
-    known = [paper for paper in papers if paper[0] == _PAPER]
+    citing_papers = [paper for paper in papers if paper[0] == _PAPER]
     whole = sum(contexts[paper] for paper in papers)
-    return PartCounts(whole, len(known), whole - sum(contexts[paper] for paper in known))
+    return PartCounts(whole, len(citing_papers), whole - sum(contexts[paper] for paper in citing_papers))
 
 
 def _paper(context: Context) -> tuple[str, str]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.contexts.read import contexts_of_text
-from citerec.corpus.matching import MOST_YEARS, asked, is_title, look_up_names
+from citerec.corpus.matching import MOST_YEARS, canonical_id, is_title, look_up_names
 from citerec.corpus.store import PaperStore
 from citerec.files.text import printable
 from citerec.records import MARKER, NO_FILTERS, OTHER_MARKER, Context, Filters, Paper, citing_name
@@ -135,19 +135,19 @@ def _citing_papers(contexts: Sequence[Context], store: PaperStore) -> list[Paper
     by_id = store.papers({paper_id for paper_id in ids if paper_id})
     names = [() if paper_id in by_id else _names(context) for context, paper_id in zip(contexts, ids, strict=True)]
     named = store.named(set(itertools.chain.from_iterable(names))) if any(names) else {}
-    found = [
+    papers = [
         by_id.get(paper_id) or _first(context.citing_year, {name: named.get(name, []) for name in of_context})
         for context, paper_id, of_context in zip(contexts, ids, names, strict=True)
     ]
     # What was found by name is without texts.
-    whole = by_id | store.papers({paper.paper_id for paper in found if paper and paper.paper_id not in by_id})
-    return [whole[paper.paper_id] if paper else None for paper in found]
+    whole = by_id | store.papers({paper.paper_id for paper in papers if paper and paper.paper_id not in by_id})
+    return [whole[paper.paper_id] if paper else None for paper in papers]
 
 
 def _names(context: Context) -> tuple[str, ...]:
     """What a citing paper whose id is not known is looked up by, the surest first."""
     key = _BEFORE_DOI.sub("", context.citing_key or "")
-    return (*([asked(key)] if key else ()), *look_up_names(context.citing_title or "", {}))
+    return (*([canonical_id(key)] if key else ()), *look_up_names(context.citing_title or "", {}))
 
 
 def _first(year: int | None, named: Mapping[str, Sequence[Paper]]) -> Paper | None:
@@ -310,8 +310,8 @@ def contexts_of_draft(
     """
     text = printable(text)
     keys = list(mentions(text))
-    asked = {mention.key for mention in keys if not (mention.in_brackets and mention.key.isdecimal())}
-    named = {**{key: key for key in store.papers(asked, texts=False)}, **(cited or {})}
+    ids = {mention.key for mention in keys if not (mention.in_brackets and mention.key.isdecimal())}
+    named = {**{key: key for key in store.papers(ids, texts=False)}, **(cited or {})}
     cites = [(one.start, paper_id) for one in keys if (paper_id := named.get(one.key)) and paper_id != citing_id]
     listed = dict.fromkeys(paper_id for paper_id in (cited or {}).values() if paper_id != citing_id)
     places = [match.start() for match in re.finditer(re.escape(MARKER), text)] or [len(text)]
@@ -319,8 +319,8 @@ def contexts_of_draft(
     for context, place in zip(contexts_of_text(text), places, strict=True):
         mentioned = [paper_id for start, paper_id in cites if start < place]
         # Listed papers come first, but a paper stands there as often as the text cites it before the place.
-        known = set(mentioned)
-        before = (*(one for one in listed if one not in known), *mentioned) if cites or cited is not None else None
+        text_ids = set(mentioned)
+        before = (*(one for one in listed if one not in text_ids), *mentioned) if cites or cited is not None else None
         contexts.append(replace(context, citing_id=citing_id, citing_title=citing_title, cited_before=before))
     return contexts
 
@@ -346,8 +346,8 @@ def names_before(topic: Topic) -> frozenset[str]:
     a person ("Rocchio <REF>", but not "LambdaMART <REF>") is among them. Empty without a marker.
     """
     before, marker, _ = topic.context.text.partition(MARKER)
-    found = _NAMED.search(before[-_SEEN:].rstrip()) if marker else None
-    if found is None:
+    match = _NAMED.search(before[-_SEEN:].rstrip()) if marker else None
+    if match is None:
         return frozenset()
-    names = (name.split()[-1].split(".")[-1].casefold() for name in re.split(_BETWEEN, found[1]) if name.strip())
+    names = (name.split()[-1].split(".")[-1].casefold() for name in re.split(_BETWEEN, match[1]) if name.strip())
     return frozenset(name for name in names if not _OPENERS.fullmatch(name))

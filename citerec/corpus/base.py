@@ -63,8 +63,8 @@ def read_lines(path: Path, parse: Callable[[bytes], Any], header: "re.Pattern[by
     """Yields what `parse` makes of each line but headers, a record or several; SourceError as for `raw_lines`."""
     for number, raw, bytes_read in raw_lines(path):
         if not (header and header.match(raw)):
-            found = tried(partial(parse, raw), raw)
-            for record in found if isinstance(found, Sequence) else [found]:
+            result = tried(partial(parse, raw), raw)
+            for record in result if isinstance(result, Sequence) else [result]:
                 yield Line(number, record, bytes_read)
 
 
@@ -133,8 +133,8 @@ def entry_keys(papers: Sequence[Paper], pattern: str = DEFAULT_PATTERN) -> list[
         InputError: The pattern is wrong.
     """
     own = [own_key(paper) for paper in papers]
-    made = iter(citation_keys((paper for paper in papers if not own_key(paper)), pattern, set(filter(None, own))))
-    return [key or next(made) for key in own]
+    keys = iter(citation_keys((paper for paper in papers if not own_key(paper)), pattern, set(filter(None, own))))
+    return [key or next(keys) for key in own]
 
 
 CORPUS = "corpus.json"

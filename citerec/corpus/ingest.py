@@ -75,8 +75,8 @@ def ingest(
     with store.writing():
         finished = {number: counts for number, counts in store.shards().items() if number >= first}
         for number, counts in finished.items():
-            given = (shards[number - first].path.name, sizes[number]) if number in sizes else None
-            if (Path(counts.path).name, counts.bytes) != given:
+            expected = (shards[number - first].path.name, sizes[number]) if number in sizes else None
+            if (Path(counts.path).name, counts.bytes) != expected:
                 raise InputError(f"{store.name} holds papers of other shards", "Give the address of an empty database.")
             rejected.add(counts.read, counts.bad)
             done += sizes[number]
@@ -228,8 +228,8 @@ def merge_corpora(
         with KIND.writing(out) as partial:
             _write(partial, "papers", map(paper_line, merging.papers()), counts["works"], on_progress)
             _write(partial, "citations", merging.citations(), 0, on_progress)
-            stated = {"kind": KIND.kind, "sources": list(sources), **counts}
-            (partial / MANIFEST).write_bytes(orjson.dumps(stated, option=orjson.OPT_INDENT_2) + b"\n")
+            manifest = {"kind": KIND.kind, "sources": list(sources), **counts}
+            (partial / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n")
     remove(folder)
     return counts
 
@@ -290,12 +290,12 @@ class Merging:
         rows = self._database.execute("SELECT work, source, paper_id FROM names WHERE name = '' ORDER BY 1, 2, 3")
         works = ([row[1:] for row in rows] for _, rows in itertools.groupby(rows, key=itemgetter(0)))
         for batch in in_parts(works, _READ_BATCH):
-            found = [
+            records = [
                 store.papers(paper_id for work in batch for at, paper_id in work if at == number)
                 for number, (_, store) in enumerate(self._sources)
             ]
             for work in batch:
-                paper = merged([(self._sources[at][0], found[at][paper_id]) for at, paper_id in work])
+                paper = merged([(self._sources[at][0], records[at][paper_id]) for at, paper_id in work])
                 yield replace(paper, paper_id=self._own_id(*work[0]))
 
     def citations(self) -> Iterator[dict[str, Any]]:
@@ -366,10 +366,10 @@ def merged(records: Sequence[tuple[str, Paper]]) -> Paper:
 
 def _identifiers(records: Sequence[tuple[str, Paper]]) -> Mapping[str, str]:
     """The identifiers of all records, with the ids that sources gave them; published DOIs before arXiv's."""
-    given: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for source, paper in records:
         for scheme, value in {**paper.external_ids, _SCHEMES.get(source, source): paper.paper_id}.items():
-            before = given.get(scheme)
+            before = ids.get(scheme)
             if before is None or (scheme == "DOI" and before.casefold().startswith(ARXIV_DOI)):
-                given[scheme] = value
-    return given
+                ids[scheme] = value
+    return ids

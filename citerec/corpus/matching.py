@@ -146,13 +146,13 @@ def folded(papers: Sequence[Paper], k: int) -> list[list[int]]:
         words = _content(paper.title)
         ends = {words[0], words[-1], "".join(words)} if words else set()
         near = [group for word in sorted(ends) for group in by_word[word]]
-        found = next((group for group in near if any(same_work(papers[other], paper) for other in group)), None)
-        if found is None:
-            groups.append(found := [])
-        found.append(place)
+        editions = next((group for group in near if any(same_work(papers[other], paper) for other in group)), None)
+        if editions is None:
+            groups.append(editions := [])
+        editions.append(place)
         for word in ends:
-            if not any(found is group for group in by_word[word]):
-                by_word[word].append(found)
+            if not any(editions is group for group in by_word[word]):
+                by_word[word].append(editions)
     return [sorted(group, key=lambda place: (_stage(papers[place]), place)) for group in groups[:k]]
 
 
@@ -295,8 +295,8 @@ def first_of(read: Callable[[str], str], texts: Iterable[str]) -> str:
 
 def year_in(text: str) -> int | None:
     """The first year in a text such as "2010/05/01/", from 1500 to 2099; None if there is none."""
-    found = _YEAR.search(text)
-    return int(found[0]) if found else None
+    match = _YEAR.search(text)
+    return int(match[0]) if match else None
 
 
 def doi_in(text: str) -> str:
@@ -308,27 +308,27 @@ def doi_in(text: str) -> str:
 
 def doi_of_address(address: str) -> str:
     """The DOI of an address of doi.org; empty if it is another address."""
-    found = doi_in(address)
-    return found if found.startswith("10.") else ""
+    doi = doi_in(address)
+    return doi if doi.startswith("10.") else ""
 
 
 def arxiv_in(text: str) -> str:
     """The id in "arXiv:1706.03762" or in an address of arxiv.org, without its version; empty if there is none."""
-    found = _ARXIV.search(text)
-    return found[1] if found else ""
+    match = _ARXIV.search(text)
+    return match[1] if match else ""
 
 
 def acl_in(address: str) -> str:
     """The id in an address of the ACL Anthology, such as "2020.acl-main.1"; empty if it is another address."""
-    found = _ACL.search(address)
-    return found[1] if found else ""
+    match = _ACL.search(address)
+    return match[1] if match else ""
 
 
 def identifiers(external_ids: Mapping[str, str]) -> frozenset[str]:
-    """The identifiers of a paper that are the same in every source, as `asked` writes them: `doi:…`, `acl:…`."""
+    """The identifiers of a paper that are the same in every source, as `canonical_id` writes them: `doi:…`, `acl:…`."""
     values = {scheme.casefold(): value for scheme, value in external_ids.items() if value}
     texts = [values.get("doi", ""), *(f"{scheme}:{values[scheme]}" for scheme in ("arxiv", "acl") if scheme in values)]
-    return frozenset(name for name in map(asked, texts) if name.startswith(_SCHEMES))
+    return frozenset(name for name in map(canonical_id, texts) if name.startswith(_SCHEMES))
 
 
 def keys_of(paper: Paper) -> frozenset[str]:
@@ -337,21 +337,21 @@ def keys_of(paper: Paper) -> frozenset[str]:
 
 
 def names_of(paper: Paper) -> frozenset[str]:
-    """The ids by which one may ask for a paper: its own, and those elsewhere, as `asked` writes them."""
+    """The ids by which one may ask for a paper: its own, and those elsewhere, as `canonical_id` writes them."""
     return keys_of(paper) | {paper.paper_id}
 
 
-def asked(line: str) -> str:
+def canonical_id(line: str) -> str:
     """What an id that somebody wrote is called: an id of the corpus, or a DOI, arXiv id or Anthology id.
 
     Case, resolvers such as `https://doi.org/`, and the version of an arXiv id make no difference. The DOI that arXiv
     gives to a preprint is its arXiv id.
     """
     line = line.strip()
-    if found := _OF_CORPUS.fullmatch(line):
-        return (found["s2"] or found["openalex"]).upper()
-    if found := _ANTHOLOGY.fullmatch(line):
-        return f"acl:{found['id'].casefold()}"
+    if match := _OF_CORPUS.fullmatch(line):
+        return (match["s2"] or match["openalex"]).upper()
+    if match := _ANTHOLOGY.fullmatch(line):
+        return f"acl:{match['id'].casefold()}"
     if arxiv := arxiv_in(line):
         return f"arxiv:{arxiv.casefold()}"
     doi = doi_in(line).casefold()
@@ -366,13 +366,13 @@ def conflicting(keys: frozenset[str], others: frozenset[str]) -> bool:
     return not mine & theirs <= same
 
 
-def identified(paper: Paper, given: str) -> Paper:
+def identified(paper: Paper, entry_id: str) -> Paper:
     """A paper under the id that its entry gives, else its DOI, else one made from its key, title, authors and year.
 
     Raises:
         RecordError: The id is too long, or has control characters.
     """
-    name = "_".join((given or paper.external_ids.get("DOI", "")).split())
+    name = "_".join((entry_id or paper.external_ids.get("DOI", "")).split())
     if not name:
         whole = repr((paper.title, paper.authors, paper.year)).encode("utf-8", "surrogatepass")
         name = f"{citation_key(paper)}-{hashlib.blake2b(whole, digest_size=4).hexdigest()}"
@@ -384,13 +384,13 @@ def passes(paper: Paper, filters: Filters) -> bool:
     year, low, high, latest = paper.year, filters.year_from, filters.year_to, filters.as_of_year
     fields = {name.casefold() for name in filters.fields}
     venue = _venue_words(paper.venue or "") if filters.venues else ""
-    known = -1 if paper.citation_count is None else paper.citation_count
+    citations = -1 if paper.citation_count is None else paper.citation_count
     return (
         paper.paper_id not in (*filters.exclude, *filters.citing_ids)
         and (latest is None or year is None or year <= latest)
         and (low is None or (year is not None and year >= low))
         and (high is None or (year is not None and year <= high))
-        and (filters.min_citations is None or known >= filters.min_citations)
+        and (filters.min_citations is None or citations >= filters.min_citations)
         and (not fields or any(name.casefold() in fields for name in paper.fields_of_study))
         and (not filters.venues or any(_venue_words(name) in venue for name in filters.venues))
     )

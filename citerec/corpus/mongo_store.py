@@ -147,18 +147,18 @@ class MongoStore(PaperStore):
         return (tuple(document[name] for name in columns) for page in pages for document in page)
 
     def ids_named(self, digests: Iterable[int]) -> set[str]:
-        found = (self._sorted("papers", {"names": {"$in": part}}, "_id") for part in in_parts(digests, _PAGE))
-        return {fields["_id"] for part in found for fields in part}
+        pages = (self._sorted("papers", {"names": {"$in": part}}, "_id") for part in in_parts(digests, _PAGE))
+        return {fields["_id"] for page in pages for fields in page}
 
     def counts(self) -> Counts:
         totals = Counter[str]()
         for table, column in (("abstracts", "text"), ("tldrs", "text"), ("citations", "contexts")):
             rows = itertools.groupby(self.select(table, COLUMNS[table][0], column), itemgetter(0))
             for page in in_parts(((key, [value for _, value in some]) for key, some in rows), _PAGE):
-                known = self.years(key for key, _ in page)
+                years = self.years(key for key, _ in page)
                 for key, values in page:
-                    totals["unmatched"] += 0 if key in known else len(values)
-                    texts = [value for value in values if key in known and value is not None]
+                    totals["unmatched"] += 0 if key in years else len(values)
+                    texts = [value for value in values if key in years and value is not None]
                     totals[table] += bool(texts)
                     totals["citances"] += sum(len(self.json(text)) for text in texts if table == "citations")
         with self._failures():
@@ -199,7 +199,7 @@ class MongoStore(PaperStore):
         except DuplicateKeyError:
             raise
         except PyMongoError as error:
-            raise _told(error, self.name, opening=opening) from None
+            raise _error_of(error, self.name, opening=opening) from None
 
 
 def _key(table: str, row: Row) -> str:
@@ -234,7 +234,7 @@ def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[
         raise InputError(fault, "Check the host's name, and the spelling of the options (docs/scale.md).") from None
 
 
-def _told(error: PyMongoError, name: str, *, opening: bool) -> InputError | StoreError:
+def _error_of(error: PyMongoError, name: str, *, opening: bool) -> InputError | StoreError:
     if isinstance(error, OperationFailure) and error.code in _REFUSED:
         remedy = "Give a user with the role readWrite on this database; "
         remedy += "if users are in another one, add ?authSource=admin"

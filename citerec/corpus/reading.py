@@ -126,13 +126,13 @@ def _decoder() -> Callable[[str], str]:
     context = get_default_latex_context_db()
     context.add_context_category("citerec", macros=[MacroTextSpec(*macro) for macro in macros.items()], prepend=True)
     logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
-    known = latexwalker.get_default_latex_context_db()  # made again for each text otherwise
+    parse_context = latexwalker.get_default_latex_context_db()  # made again for each text otherwise
     to_text = LatexNodes2Text(context, math_mode="verbatim", keep_comments=True).latex_to_text
 
     def decode(text: str) -> str:
         # A bare % in a .bib field is a per cent sign, not a comment; \% is one already.
         try:
-            return str(to_text(re.sub(r"(?<!\\)%", r"\\%", text), tolerant_parsing=True, latex_context=known))
+            return str(to_text(re.sub(r"(?<!\\)%", r"\\%", text), tolerant_parsing=True, latex_context=parse_context))
         except FAULTS:
             return text
 
@@ -325,17 +325,17 @@ def tried(parse: Callable[[], Parsed], raw: bytes | str) -> Parsed | BadRecord:
         return bad_record(raw.reason, raw)
     most = record_bytes()
     try:
-        found = parse()
+        result = parse()
         # No record has more text than it is written with: what could be longer is measured where it is read.
         if len(raw) > most // _LONGEST_CHARACTER:
-            for one in found if isinstance(found, list | tuple) else [found]:
+            for one in result if isinstance(result, list | tuple) else [result]:
                 if isinstance(one, Record):
                     check_size(len(orjson.dumps(one)))
     except MemoryError:
         raise
     except Exception as error:  # a record may be wrong in ways that nobody has thought of
         return bad_record(_reason(error), raw)
-    return found
+    return result
 
 
 def check_size(size: int) -> None:
@@ -361,8 +361,8 @@ def bad_record(reason: str, raw: bytes | str) -> BadRecord:
     """A bad record with the beginning of its text."""
     if isinstance(raw, str):
         raw = raw[:_SHOWN_BYTES].encode("utf-8", "surrogateescape")
-    told = one_line(reason.encode("utf-8", "replace").decode())  # it may quote bytes that are not UTF-8
-    return BadRecord(told, raw[:_SHOWN_BYTES].decode("utf-8", "replace").rstrip())
+    message = one_line(reason.encode("utf-8", "replace").decode())  # it may quote bytes that are not UTF-8
+    return BadRecord(message, raw[:_SHOWN_BYTES].decode("utf-8", "replace").rstrip())
 
 
 LONGEST_ID = 512

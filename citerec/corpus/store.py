@@ -556,6 +556,6 @@ def _credentials(address: re.Match[str]) -> dict[str, str]:
     if address["user"] is not None:
         return {"password": password} if password and address["password"] is None else {}
     if bool(username) != bool(password):
-        given, missing = (USERNAME, PASSWORD) if username else (PASSWORD, USERNAME)
-        raise InputError(f"{given} is set and {missing} is not", "Set both, or neither.")
+        present, missing = (USERNAME, PASSWORD) if username else (PASSWORD, USERNAME)
+        raise InputError(f"{present} is set and {missing} is not", "Set both, or neither.")
     return {"username": username, "password": password} if username and password else {}

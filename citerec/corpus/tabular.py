@@ -39,8 +39,8 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
 
 def _strings_by_name(record: Mapping[str, Any], key: str) -> dict[str, str]:
     """The strings of an object by their names; empty if there is none."""
-    found = values.read_object(record, key)
-    return {printable(str(name)): printable(str(value)) for name, value in found.items() if value}
+    entries = values.read_object(record, key)
+    return {printable(str(name)): printable(str(value)) for name, value in entries.items() if value}
 
 
 def parse_citances(record: Mapping[str, Any]) -> list[Citation]:

@@ -22,36 +22,36 @@ _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 _OPTIONS: dict[str, Any] = {"use_listings_cache": False, "default_block_size": 8 << 20}
 
 
-def path_of(given: str | os.PathLike[str]) -> Path:
+def path_of(path: str | os.PathLike[str]) -> Path:
     """A path on this machine, or a file or folder at an address, which is used like a path. `file://` is a path.
 
     Raises:
         InputError: The package for such addresses is not installed, or nobody knows them.
     """
-    if not isinstance(given, str) or not _ADDRESS.match(given):
-        return cast("Path", given) if is_address(given) else Path(given)
-    scheme, _, rest = given.partition("://")
-    if _PASSWORD.match(given, len(scheme)):
+    if not isinstance(path, str) or not _ADDRESS.match(path):
+        return cast("Path", path) if is_address(path) else Path(path)
+    scheme, _, rest = path.partition("://")
+    if _PASSWORD.match(path, len(scheme)):
         remedy = "Give it in the environment instead: addresses are printed."
         raise InputError(f"an address {scheme}:// holds a password", remedy)
     if scheme == "file":
         return Path(urllib.parse.unquote(rest.removeprefix("localhost")))
     if scheme in ("http", "https"):
-        raise InputError(f"{given}: files of the web are not read", "Download it, and give the path.")
+        raise InputError(f"{path}: files of the web are not read", "Download it, and give the path.")
     if not rest.strip("/"):
-        raise InputError(f"{given} names no folder", f"Write {scheme}://BUCKET/FOLDER.")
+        raise InputError(f"{path} names no folder", f"Write {scheme}://BUCKET/FOLDER.")
     try:
         from upath import UPath
 
-        found = UPath(given, **_OPTIONS)
-        found.fs  # noqa: B018 - this imports the package for it
+        address = UPath(path, **_OPTIONS)
+        address.fs  # noqa: B018 - this imports the package for it
     except ImportError as error:
         ours = error.name == "upath" or scheme == "s3"
         needed = "pip install 'citerec[scale]'" if ours else f"{error}."
-        raise InputError(f"{given}: the package for {scheme}:// is not installed", needed) from error
+        raise InputError(f"{path}: the package for {scheme}:// is not installed", needed) from error
     except ValueError as error:
-        raise InputError(f"{given}: there are no addresses {scheme}://", "Try s3://, gs:// or a path.") from error
-    return cast("Path", found)
+        raise InputError(f"{path}: there are no addresses {scheme}://", "Try s3://, gs:// or a path.") from error
+    return cast("Path", address)
 
 
 def is_address(path: object) -> bool:
@@ -76,13 +76,13 @@ def _files_like(address: Path) -> list[Path]:
             if "*" not in str(address):
                 address.exists()
                 return [address]
-            found = sorted(map(system.fs.unstrip_protocol, system.fs.glob(system.path)))
+            matches = sorted(map(system.fs.unstrip_protocol, system.fs.glob(system.path)))
     except OSError as error:
         remedy = "Are the credentials in the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …)?"
         raise ServiceError(f"cannot reach {address}: {error.strerror or error}", remedy) from error
-    if not found:
+    if not matches:
         raise SourceError(f"there is nothing at {address}", "Check the address: * stands for a part of a name.")
-    return list(map(path_of, found))
+    return list(map(path_of, matches))
 
 
 @contextlib.contextmanager

@@ -165,13 +165,13 @@ class Web:
 
 def refused(url: str, status: int, content: bytes = b"") -> WebError:
     """The error for an answer that is none; `status` is its number."""
-    known = {
+    remedies = {
         401: "The key is missing or wrong.",
         403: "The key is missing or wrong, or this address may not be read.",
         404: "There is no such thing there.",
         429: "It is asked too often: wait some minutes, or use a key of your own.",
     }
-    remedy = known.get(status, "Try again later: it goes on where it stopped.")
+    remedy = remedies.get(status, "Try again later: it goes on where it stopped.")
     return WebError(f"{host_of(url)} answered {status}", remedy, status=status, content=content)
 
 

@@ -72,10 +72,10 @@ REMEDY = "Correct the source. More, but never all, are allowed with --max-bad 0.
 
 def record_bytes() -> int:
     """How many bytes of text a record may have; an InputError if the environment says no number."""
-    stated = os.environ.get(RECORD_BYTES, _DEFAULT)
-    if not (stated.isascii() and stated.isdigit() and int(stated[:18])):
-        raise InputError(f"{RECORD_BYTES} is no number of bytes: {stated!r:.60}", f"Set it to one such as {_DEFAULT}.")
-    return int(stated[:18])
+    value = os.environ.get(RECORD_BYTES, _DEFAULT)
+    if not (value.isascii() and value.isdigit() and int(value[:18])):
+        raise InputError(f"{RECORD_BYTES} is no number of bytes: {value!r:.60}", f"Set it to one such as {_DEFAULT}.")
+    return int(value[:18])
 
 
 def line_bytes() -> int:

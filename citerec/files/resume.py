@@ -35,12 +35,12 @@ class Journal:
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
         self.folder = folder
         self.notes = read_json(folder / JOURNAL) or {}
-        stated = orjson.loads(orjson.dumps({"citerec": __version__, **plan}))
-        if self.notes.get("plan") != stated:
+        full_plan = orjson.loads(orjson.dumps({"citerec": __version__, **plan}))
+        if self.notes.get("plan") != full_plan:
             remove(folder)
             folder.mkdir(parents=True)
             self.notes = {}
-            self.note(plan=stated)
+            self.note(plan=full_plan)
 
     def note(self, **notes: Any) -> None:
         """Writes notes, durably and all at once."""
@@ -94,8 +94,8 @@ def run_stage(
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.absolute()  # a task of a cluster may run elsewhere
     sizes = [shard.stat().st_size for shard in shards]
-    stated = [step.work.__module__, step.work.__qualname__, step.version, __version__]
-    tasks = [(shard, folder / digest_of([identity(shard), stated, dict(parameters)])) for shard in shards]
+    step_key = [step.work.__module__, step.work.__qualname__, step.version, __version__]
+    tasks = [(shard, folder / digest_of([identity(shard), step_key, dict(parameters)])) for shard in shards]
     results = list(itertools.starmap(_result, tasks))
     todo = [number for number, result in enumerate(results) if not result]
     done = sum(sizes) - sum(sizes[number] for number in todo)

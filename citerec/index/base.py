@@ -178,7 +178,7 @@ def settled(find: Find | None, k: int) -> Hits:
     return first.taken(np.flatnonzero(first.rows >= 0))
 
 
-class Found(NamedTuple):
+class SearchHits(NamedTuple):
     """What a search found: papers by their own words, citing sentences, each with the row of the cited paper.
 
     Only citing sentences that score `least` or more count in the signals for rankers.
@@ -231,12 +231,12 @@ class Engine(ABC):
         """Closes files, if any have to be closed."""
         return
 
-    def search(self, query: Query, k: int, filters: Filters) -> Found | None:
+    def search(self, query: Query, k: int, filters: Filters) -> SearchHits | None:
         """The k best papers, and as many citing sentences as tell their scores; None if the query has no word."""
         depth = max(DEPTH, k) if query.citances else k
         own = self._finder(PAPERS, query, filters)
         said = self._finder(CITANCES, query, filters) if query.citances else None
-        return Found(settled(own, depth), settled(said, depth)) if own or said else None
+        return SearchHits(settled(own, depth), settled(said, depth)) if own or said else None
 
     def _finder(self, kind: str, query: Query, filters: Filters) -> Find | None:
         """Finds the best documents of `PAPERS` or `CITANCES`; None if no field with a weight has a word."""
@@ -280,8 +280,8 @@ def changes_for(now: Path, layout: Layout, engine: str) -> dict[str, list[str]] 
         sentences, or what filters read of them, are others. None if all is to be written: there are no such words yet.
     """
     before = generation_of(now.parent)
-    stated = read_json(before / FILE_NAME) or {}
-    if stated.get("engine") != engine or stated.get("abstract_field") != layout.abstract_field:
+    manifest = read_json(before / FILE_NAME) or {}
+    if manifest.get("engine") != engine or manifest.get("abstract_field") != layout.abstract_field:
         return None
     different = functools.partial(_different, before / COLUMNS, now / COLUMNS)
     texts, cited = different("digests"), different(f"{CITING}/sentence_digests")

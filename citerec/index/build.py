@@ -76,7 +76,7 @@ def build_index(
         raise InputError("the store of an index is a file in the index, or a MongoDB database", remedy)
     start = sources[0] if len(sources) == 1 and is_index(sources[0]) else None
     shards = [] if start else find_shards(sources, options.format_name, options.citances)
-    return _made(out, start, shards, options, on_progress)
+    return _next_generation(out, start, shards, options, on_progress)
 
 
 def add_to_index(
@@ -130,8 +130,8 @@ def remove_papers(
     """
     before = _changeable(index)
     with contextlib.closing(open_store(index)) as store:
-        known = (line.record.key for line in IDS.read(ids) if isinstance(line.record, Deletion))
-        if not any(map(store.years, in_parts(known, _LOOKED_UP))):
+        paper_ids = (line.record.key for line in IDS.read(ids) if isinstance(line.record, Deletion))
+        if not any(map(store.years, in_parts(paper_ids, _LOOKED_UP))):
             return before
     return _updated(index, before, [Shard(ids, REMOVED)], options or BuildOptions(), on_progress)
 
@@ -154,10 +154,10 @@ def _updated(
     dense = renewal(vectors, options.dense) if has_vectors(vectors) else options.dense
     layout = Layout.model_validate(before.model_dump(include=set(Layout.model_fields)))
     options = replace(options, store=None, layout=layout, dense=dense)
-    return _made(index, index, shards, options, on_progress)
+    return _next_generation(index, index, shards, options, on_progress)
 
 
-def _made(
+def _next_generation(
     index: Path, start: Path | None, shards: Sequence[Shard], options: BuildOptions, on_progress: Progress
 ) -> Manifest:
     """Makes the next generation of an index; an interrupted call with the same arguments is resumed.

@@ -269,20 +269,20 @@ class CitingPapers:
     def pairs_of(self, rows: Rows, filters: Filters) -> tuple[Rows, Rows]:
         """The pairs of some rows that may be known, in order: places in `rows`, and the pairs, (pairs,) each."""
         begins, pairs = places_in(self.begins, rows)
-        known = self.known(filters, pairs)
-        return owners_of(begins)[known], pairs[known]
+        mask = self.mask(filters, pairs)
+        return owners_of(begins)[mask], pairs[mask]
 
-    def known(self, filters: Filters, pairs: Rows | slice = slice(None)) -> Mask:
+    def mask(self, filters: Filters, pairs: Rows | slice = slice(None)) -> Mask:
         """Which of some pairs may be known, (pairs,): none of `citing_ids`, none newer than `as_of_year`.
 
         If there is such a year, none of an unknown year either.
         """
-        known = np.ones(len(self.rows[pairs]), bool)
+        mask = np.ones(len(self.rows[pairs]), bool)
         if filters.as_of_year is not None:
-            known &= self.years[pairs] <= filters.as_of_year
+            mask &= self.years[pairs] <= filters.as_of_year
         if filters.citing_ids:
-            known &= ~np.isin(self.digests[pairs], _hashes(filters.citing_ids))
-        return known
+            mask &= ~np.isin(self.digests[pairs], _hashes(filters.citing_ids))
+        return mask
 
     def sentence(self, row: int) -> tuple[str, int]:
         """The id of the citing paper of a sentence, and the position of the sentence among those of the pair."""
@@ -302,13 +302,13 @@ class PaperRows:
 
     Attributes:
         ids: Their ids, bytes, (papers,); memory-mapped.
-        known: What is known of them, by row.
+        columns: What is known of them, by row.
         citing: Who cites them; None for an index without citing sentences.
         names: Their `fields` of study and `venues`, as they are written, in order of their small letters.
     """
 
     ids: NDArray[np.bytes_]
-    known: PaperColumns
+    columns: PaperColumns
     citing: CitingPapers | None = None
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -358,23 +358,23 @@ class PaperRows:
 
     def _passing(self, filters: Filters) -> Mask:
         """Which papers pass all filters but `exclude` and `citing_ids`, (papers,); errors as for `passing`."""
-        known, low, high = self.known, filters.year_from, filters.year_to
-        mask = np.ones(len(known), dtype=bool)
+        columns, low, high = self.columns, filters.year_from, filters.year_to
+        mask = np.ones(len(columns), dtype=bool)
         if filters.as_of_year is not None:
-            mask &= known.years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
+            mask &= columns.years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
         if low is not None or high is not None:
-            mask &= known.years >= (low or 0)
+            mask &= columns.years >= (low or 0)
         if high is not None:
-            mask &= known.years <= high
+            mask &= columns.years <= high
         if filters.min_citations is not None:
-            mask &= known.citation_counts >= max(0, filters.min_citations)
+            mask &= columns.citation_counts >= max(0, filters.min_citations)
         if filters.fields:
-            matches = begins_of(np.isin(known.fields, hashes_of(map(str.casefold, filters.fields))))
-            mask &= matches[known.field_begins[1:]] > matches[known.field_begins[:-1]]
+            matches = begins_of(np.isin(columns.fields, hashes_of(map(str.casefold, filters.fields))))
+            mask &= matches[columns.field_begins[1:]] > matches[columns.field_begins[:-1]]
         if filters.venues:
             phrases = [*map(phrase_of, filters.venues)]
             having = (name for name, terms in self._venue_terms.items() if any(_has_phrase(terms, p) for p in phrases))
-            mask &= np.isin(known.venues[:, 0], hashes_of(having))
+            mask &= np.isin(columns.venues[:, 0], hashes_of(having))
         return mask
 
 
@@ -390,7 +390,7 @@ def phrase_of(venue: str) -> Terms:
 def _has_phrase(terms: Terms, phrase: Terms) -> bool:
     """Whether the terms of a phrase follow each other somewhere; a gap stands for any word."""
     windows = (terms[begin : begin + len(phrase)] for begin in range(len(terms) - len(phrase) + 1))
-    return any(all(asked in (None, term) for asked, term in zip(phrase, one, strict=True)) for one in windows)
+    return any(all(word in (None, term) for word, term in zip(phrase, one, strict=True)) for one in windows)
 
 
 def write_rows(folder: Path, store: PaperStore) -> None:

@@ -57,8 +57,8 @@ def describe(index: Path) -> Description:
         with contextlib.closing(open_store(index)) as store:
             years, *most = (histogram(store, name) for name in ("year", "fields_of_study", "venue"))
         fields, venues = (dict(list(one.items())[:_SHOWN]) for one in most)
-        made = DenseManifest.read(vectors) if has_vectors(vectors) else None
-        return Description(index, size_of(folder), manifest, years, fields, venues, made, size_of(vectors))
+        dense = DenseManifest.read(vectors) if has_vectors(vectors) else None
+        return Description(index, size_of(folder), manifest, years, fields, venues, dense, size_of(vectors))
 
     return opened(index, described)
 
@@ -93,8 +93,8 @@ def size_of(folder: Path) -> int:
 def vectors_beside(index: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The folders with vectors of other retrievers than `dense`, and their manifests."""
     for path in sorted(generation_of(index).glob(f"*/{FILE_NAME}")):
-        if path.parent.name != DENSE and (made := read_json(path)) and "store" in made:
-            yield path.parent, made
+        if path.parent.name != DENSE and (manifest := read_json(path)) and "store" in manifest:
+            yield path.parent, manifest
 
 
 def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
@@ -118,12 +118,12 @@ def _faults(index: Path, on_progress: Progress) -> Iterator[str]:
     if (folder / DENSE).exists() and not has_vectors(folder / DENSE):
         yield f"{folder / DENSE} has no manifest"
     for path in sorted(folder.glob(f"*/{FILE_NAME}")):
-        made = read_json(path) or {}
-        if not made.keys() >= {"checksums", "store"}:
+        fields = read_json(path) or {}
+        if not fields.keys() >= {"checksums", "store"}:
             yield f"{path} is broken"
             continue
-        yield from _checksum_faults(path.parent, made["checksums"])
-        if made["store"] != manifest.fingerprint:
+        yield from _checksum_faults(path.parent, fields["checksums"])
+        if fields["store"] != manifest.fingerprint:
             yield f"{path.parent} was made for other papers: make it again"
 
 
@@ -136,9 +136,9 @@ def _store_faults(index: Path, manifest: Manifest) -> list[str]:
             own = {**asdict(store.counts()), "fingerprint": store.fingerprint()}
     except IndexUnusableError as error:
         return [error.message]
-    stated = {**asdict(manifest.counts), "fingerprint": manifest.fingerprint}
-    others = {name: value for name, value in own.items() if value != stated[name]}
-    return [f"the paper store has {value} {name}, the manifest {stated[name]}" for name, value in others.items()]
+    expected = {**asdict(manifest.counts), "fingerprint": manifest.fingerprint}
+    others = {name: value for name, value in own.items() if value != expected[name]}
+    return [f"the paper store has {value} {name}, the manifest {expected[name]}" for name, value in others.items()]
 
 
 def _checksum_faults(folder: Path, checksums: Mapping[str, str]) -> Iterator[str]:

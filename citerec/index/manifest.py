@@ -31,7 +31,7 @@ CACHE = "vectors.sqlite"
 _KEPT = 2
 _TRIES, _PAUSE = 100, 0.01
 
-Found = TypeVar("Found")
+Files = TypeVar("Files")
 
 
 def generation_of(index: Path) -> Path:
@@ -80,7 +80,7 @@ def link_folder(source: Path, target: Path, but: str = "") -> None:
         shutil.copytree(source, target, copy_function=link, ignore=ignored, dirs_exist_ok=True)
 
 
-def opened(index: Path, open_files: Callable[[], Found], close: Callable[[Found], object] = lambda _: None) -> Found:
+def opened(index: Path, open_files: Callable[[], Files], close: Callable[[Files], object] = lambda _: None) -> Files:
     """Opens files of an index, and again if it, or what was trained for it, was replaced meanwhile.
 
     Args:
@@ -95,14 +95,14 @@ def opened(index: Path, open_files: Callable[[], Found], close: Callable[[Found]
     for _ in range(_TRIES):
         before = identity(index)
         try:
-            found = open_files()
+            files = open_files()
         except Exception:
             if identity(index) == before:
                 raise
         else:
             if identity(index) == before:
-                return found
-            close(found)
+                return files
+            close(files)
         time.sleep(_PAUSE)
     raise IndexUnusableError(f"{index} is being replaced again and again", "Wait until the builds are done.")
 
@@ -252,30 +252,30 @@ def open_store(index: Path) -> PaperStore:
 
 def manifest_and_store(index: Path) -> tuple[Manifest, PaperStore]:
     """The manifest of an index and its paper store, to read; errors as for both."""
-    return opened(index, lambda: (Manifest.read(index), open_store(index)), lambda found: found[1].close())
+    return opened(index, lambda: (Manifest.read(index), open_store(index)), lambda pair: pair[1].close())
 
 
 def is_index(path: Path) -> bool:
     """Whether the manifest of a directory says that it is an index, of any version."""
-    return _stated(path).get("kind") == KIND
+    return _json_of(path).get("kind") == KIND
 
 
-def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
+def find_index(index: Path | None, fingerprint: str | None = None) -> Path:
     """The index to use: the given one, the one with the fingerprint below `indexes/`, or the only one there.
 
     Raises:
         IndexUnusableError: None is given, and `indexes/` has none or several.
     """
-    if given is not None:
-        return given
-    found = indexes_in(INDEXES)
-    same = [path for path in found if fingerprint is not None and _stated(path).get("fingerprint") == fingerprint]
-    if same or len(found) == 1:
-        return [*same, *found][0]
-    if not found:
+    if index is not None:
+        return index
+    indexes = indexes_in(INDEXES)
+    same = [path for path in indexes if fingerprint is not None and _json_of(path).get("fingerprint") == fingerprint]
+    if same or len(indexes) == 1:
+        return [*same, *indexes][0]
+    if not indexes:
         remedy = "Run `citerec demo`, or: citerec index build SOURCE… --out indexes/NAME"
         raise IndexUnusableError("there is no index yet", remedy)
-    raise IndexUnusableError("there are several indexes", f"Choose one with --index: {', '.join(map(str, found))}")
+    raise IndexUnusableError("there are several indexes", f"Choose one with --index: {', '.join(map(str, indexes))}")
 
 
 def indexes_in(folder: Path) -> list[Path]:
@@ -283,6 +283,6 @@ def indexes_in(folder: Path) -> list[Path]:
     return [folder] if is_index(folder) else sorted(path for path in folder.glob("[!.]*") if is_index(path))
 
 
-def _stated(index: Path) -> dict[str, Any]:
+def _json_of(index: Path) -> dict[str, Any]:
     """The manifest of an index as JSON, valid or not; empty if there is none."""
     return read_json(generation_of(index) / FILE_NAME) or {}

@@ -45,7 +45,7 @@ from citerec.version import __version__
 Floats = NDArray[np.float32]
 Scores = NDArray[np.float64]
 
-Asked = Literal["auto", "exact", "flat", "ivfsq", "ivfpq", "hnsw"]
+SearchKind = Literal["auto", "exact", "flat", "ivfsq", "ivfpq", "hnsw"]
 """How vectors are searched: by numpy, or the kind of a FAISS index; `auto` is one of them by their number."""
 
 
@@ -77,8 +77,8 @@ class DenseManifest(FolderManifest):
     without_vector: int
     given: bool
     faults: dict[str, int]
-    asked: Asked
-    kind_of_search: Asked
+    asked: SearchKind
+    kind_of_search: SearchKind
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -152,7 +152,7 @@ class Vectors:
         path: The folder.
         manifest: What made them.
         values: The vectors, float16, (papers, dimension), each of length one or zero.
-        known: Which papers have a vector, (papers,).
+        has_vector: Which papers have a vector, (papers,).
 
     Raises:
         IndexUnusableError: The folder is half made, or its files do not fit together.
@@ -165,7 +165,7 @@ class Vectors:
         self.values: NDArray[np.float16] = mapped(path / VALUES, again)
         self._codes: NDArray[np.int8] = mapped(path / CODES, again)
         self._scales: Floats = mapped(path / SCALES, again)
-        self.known: Mask = self._scales > 0
+        self.has_vector: Mask = self._scales > 0
         shape = (self.manifest.count + self.manifest.without_vector, self.manifest.dimension)
         if not self.values.shape == self._codes.shape == shape == (len(self._scales), shape[1]):
             fault = f"{path} is damaged: its files have other numbers of rows than its manifest, {shape[0]:,}"
@@ -188,7 +188,7 @@ class Vectors:
             k: How many, at most.
             mask: Which papers may be found, (papers,); all by default.
         """
-        allowed = self.known if mask is None else self.known & mask
+        allowed = self.has_vector if mask is None else self.has_vector & mask
         passing, wanted = np.flatnonzero(allowed), k + _AGAIN
         rows: Rows = passing[:0]
         if self._index is not None and len(passing) > _FEW:
@@ -207,24 +207,24 @@ class Vectors:
     def scores(self, vector: Floats, rows: Rows) -> Scores:
         """The cosines of a vector (dimension,) with some rows, (rows,); NaN for papers without a vector."""
         products = _dot(self.values[rows], vector).astype(np.float64)
-        return np.where(self.known[rows], products.round(_DIGITS), np.nan)
+        return np.where(self.has_vector[rows], products.round(_DIGITS), np.nan)
 
     def of(self, rows: Rows) -> tuple[Mask, Floats]:
-        """Which of some papers have a vector, (rows,), and the vectors of these, (known, dimension).
+        """Which of some papers have a vector, (rows,), and the vectors of these, (vectors, dimension).
 
         The row of a paper that the index lacks is -1.
         """
-        known = (rows >= 0) & self.known[rows] if len(self) else np.zeros(len(rows), bool)
-        return known, self.values[rows[known]].astype(np.float32)
+        has_vector = (rows >= 0) & self.has_vector[rows] if len(self) else np.zeros(len(rows), bool)
+        return has_vector, self.values[rows[has_vector]].astype(np.float32)
 
     def products(self, vector: Floats, rows: Rows | None = None) -> Floats:
         """About the cosines of a vector (dimension,) with some rows, by default all, (rows,): those of the codes."""
         count = len(self) if rows is None else len(rows)
-        found = np.empty(count, np.float32)
+        products = np.empty(count, np.float32)
         for begin in range(0, count, _BLOCK):
             part = slice(begin, begin + _BLOCK) if rows is None else rows[begin : begin + _BLOCK]
-            found[begin : begin + _BLOCK] = _dot(self._codes[part], vector) * self._scales[part]
-        return found
+            products[begin : begin + _BLOCK] = _dot(self._codes[part], vector) * self._scales[part]
+        return products
 
 
 def _dot(vectors: NDArray[np.float16 | np.int8], vector: Floats) -> Floats:
@@ -281,14 +281,14 @@ _MOST_LISTS, _VECTORS_PER_LIST = 65_536, 64
 _WIDEST, _USUAL, _CHUNK = 16, 100, 16_384
 
 
-def choose(asked: Asked, count: int, dimension: int) -> Asked:
+def choose(kind: SearchKind, count: int, dimension: int) -> SearchKind:
     """How so many vectors are searched, unless it is asked for; exactly if they are too few to train an index on."""
-    if asked == "auto" and count >= _EXACT_COUNT:
+    if kind == "auto" and count >= _EXACT_COUNT:
         return "ivfsq" if count * dimension <= _CODED_NUMBERS else "ivfpq"
-    return "exact" if asked not in KINDS or count < KINDS[asked].fewest else asked
+    return "exact" if kind not in KINDS or count < KINDS[kind].fewest else kind
 
 
-def build_faiss(folder: Path, vectors: NDArray[np.float16], kind: Asked, on_progress: Progress) -> None:
+def build_faiss(folder: Path, vectors: NDArray[np.float16], kind: SearchKind, on_progress: Progress) -> None:
     """Builds `index.faiss` in a folder over vectors, (n, dimension). Zero vectors are in it: searches leave them out.
 
     HNSW is built by all processors at once, so its bytes, and one hit in a few hundred, differ between builds.
@@ -378,14 +378,14 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
     Raises:
         SourceError: A path has none.
     """
-    found: list[Path] = []
+    all_sources: list[Path] = []
     for path in paths:
         is_whole = path.is_file() or all((path / name).is_file() for name in _ARRAYS)
         sources = [path] if is_whole else sorted(file for file in path.glob("[!.]*") if file.is_file())
         if not sources:
             raise SourceError(f"{path} {'holds no vectors' if path.exists() else 'does not exist'}", _FORMS)
-        found += sources
-    return found
+        all_sources += sources
+    return all_sources
 
 
 def dimension_of(sources: Sequence[Path]) -> int:
@@ -478,18 +478,18 @@ class DenseOptions:
         kind: How they are searched: `exact` by numpy, or the kind of a FAISS index; `auto` chooses by their number.
         max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
         max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
-        given: A folder of vectors of which some were given by the same model. These are used again, beside `vectors`;
+        previous: A folder of vectors, some of them given by the same model. These are used again, beside `vectors`;
             if there are none of these, other papers are encoded, if the model is there and makes such vectors.
         open_encoder: Opens the encoder: a function of a module, or a method of a class.
     """
 
     model: str
     vectors: tuple[Path, ...] = ()
-    kind: Asked = "auto"
+    kind: SearchKind = "auto"
     max_tokens: Positive | None = 192
     backend: str = "torch"
     max_bad: float = 0.05
-    given: Path | None = None
+    previous: Path | None = None
     open_encoder: "Callable[[DenseOptions], PaperEncoder]" = TextEncoder.open
 
 
@@ -525,14 +525,14 @@ class VectorCache:
 
     def get(self, names: Iterable[bytes]) -> dict[bytes, NDArray[np.float16]]:
         """The vectors of some names, by name; those that are not kept are left out."""
-        found: dict[bytes, NDArray[np.float16]] = {}
+        vectors: dict[bytes, NDArray[np.float16]] = {}
         query = "SELECT vector FROM vectors WHERE part = ? AND key = ? AND name = ?"
         with self._lock, self._connection:
             for name in names:
                 self._connection.execute("INSERT OR IGNORE INTO asked VALUES (?)", (name,))
                 for (vector,) in self._connection.execute(query, (*self._of, name)):
-                    found[name] = np.frombuffer(vector, np.float16)
-        return found
+                    vectors[name] = np.frombuffer(vector, np.float16)
+        return vectors
 
     def drop_others(self) -> None:
         """Removes the vectors of the part for which nobody has asked since the cache was opened."""
@@ -576,7 +576,7 @@ class VectorBuild:
         folder.mkdir()
         row_ids = mapped(folder.parent / COLUMNS / self.ids)
         encoder: PaperEncoder | None
-        if is_given := bool(options.vectors or options.given):
+        if is_given := bool(options.vectors or options.previous):
             values, has_given, faults = self._taken(row_ids)
             encoder = None if options.vectors else self._encoder_of(values, has_given)
         else:
@@ -613,7 +613,7 @@ class VectorBuild:
 
         Those that were given for a generation before come first.
         """
-        options, before = self.options, self.options.given
+        options, before = self.options, self.options.previous
         sources, has_given = find_given(options.vectors), np.zeros(len(ids), bool)
         dimension = DenseManifest.read(before).dimension if before else dimension_of(sources)
         values = blank_vectors(self.folder, len(ids), dimension)
@@ -645,10 +645,10 @@ class VectorBuild:
             for pairs, share in _batches(source):
                 names, vectors = _usable(pairs, dimension)
                 rows = rows_of(ids, names)
-                known = rows >= 0
-                values[rows[known]] = vectors[known]
-                has_given[rows[known]] = True
-                taken, elsewhere = taken + int(known.sum()), elsewhere + int((~known).sum())
+                has_row = rows >= 0
+                values[rows[has_row]] = vectors[has_row]
+                has_given[rows[has_row]] = True
+                taken, elsewhere = taken + int(has_row.sum()), elsewhere + int((~has_row).sum())
                 rejected.add(len(rows), len(pairs) - len(rows), f"in {source}")
                 rejected.check(1.0)
                 self.on_progress("taking vectors", number + share, len(sources))
@@ -719,7 +719,7 @@ class VectorBuild:
                 self.on_progress("encoding", min(known_count + encoded, whole), whole)
 
 
-def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
+def renewal(previous: Path, options: DenseOptions | None = None) -> DenseOptions:
     """The options that update vectors: those they were made with, or those that are asked for.
 
     Raises:
@@ -727,15 +727,15 @@ def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
         InputError: Vectors are given, and those before were encoded by the same model.
     """
     manifest = DenseManifest.read(previous)
-    if asked is None:
+    if options is None:
         max_tokens, backend = manifest.max_tokens, manifest.backend
-        asked = DenseOptions(manifest.model, kind=manifest.asked, max_tokens=max_tokens, backend=backend)
-    if _lasting(asked.model) != manifest.model:
-        return asked
-    if asked.vectors and not manifest.given:
+        options = DenseOptions(manifest.model, kind=manifest.asked, max_tokens=max_tokens, backend=backend)
+    if _lasting(options.model) != manifest.model:
+        return options
+    if options.vectors and not manifest.given:
         remedy = "Leave --vectors out: new papers are encoded as the rest was."
         raise InputError(f"the vectors of {previous.parent.parent} were encoded from its texts by this model", remedy)
-    return replace(asked, given=previous if manifest.given else None)
+    return replace(options, previous=previous if manifest.given else None)
 
 
 def _lasting(model: str) -> str:

@@ -37,23 +37,23 @@ def find_model(name: str) -> str:
         ModelError: The name is neither a folder nor a name that the hub could know, or the files are others.
     """
     bare, pinned, digest = name.partition(_PIN)
-    found = _found(bare)
+    source = _source_of(bare)
     if not pinned:
-        return found
+        return source
     if not _DIGEST.fullmatch(digest):
         raise ModelError(f"{name!r} ends in no digest", f"Give 32 hexadecimal digits: {bare}{_PIN}…")
-    if not Path(found).is_dir():
+    if not Path(source).is_dir():
         from huggingface_hub import snapshot_download
 
         with model_failures(bare):
             wanted = [f"*{suffix}" for suffix in sorted(_DECISIVE)]
-            found = snapshot_download(found, allow_patterns=wanted, local_files_only=only_local(found))
-    if (identity := model_identity(found)) != f"sha256:{digest}":
+            source = snapshot_download(source, allow_patterns=wanted, local_files_only=only_local(source))
+    if (identity := model_identity(source)) != f"sha256:{digest}":
         raise ModelError(
             f"the files of the model {bare!r} are not those that were named: they have {identity}",
             "Get the model again from a source that you trust; or name this digest if you know why it changed.",
         )
-    return found
+    return source
 
 
 def model_or_own(model: str | None, own: Path) -> str | None:
@@ -66,7 +66,7 @@ def bare_name(name: str) -> str:
     return name.partition(_PIN)[0]
 
 
-def _found(name: str) -> str:
+def _source_of(name: str) -> str:
     folder = Path(name).expanduser()
     if name:
         recover(folder)
@@ -85,18 +85,18 @@ def _found(name: str) -> str:
     return hub_id
 
 
-def only_local(found: str) -> bool:
+def only_local(source: str) -> bool:
     """Whether to read a model that `find_model` found from this machine: it is a folder, or the hub does not answer.
 
     This asks once; the libraries ask for every file, five times each, before they give up.
     """
-    if Path(found).is_dir():
+    if Path(source).is_dir():
         return True
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HfHubHTTPError
 
     try:
-        HfApi().model_info(found, timeout=constants.HF_HUB_ETAG_TIMEOUT)
+        HfApi().model_info(source, timeout=constants.HF_HUB_ETAG_TIMEOUT)
     except HfHubHTTPError:
         return False  # it answers, even if there is no such model
     except Exception:
@@ -140,19 +140,19 @@ def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
         raise ModelError(message, remedy) from error
 
 
-def model_identity(found: str) -> str:
+def model_identity(source: str) -> str:
     """The identity of a model that `find_model` found, for manifests.
 
     For a local folder, `sha256:` and a digest of its weights, configurations and vocabularies; else `hub:` and the
     revision, or a ModelError if it was never loaded here.
     """
-    folder = Path(found)
+    folder = Path(source)
     if not folder.is_dir():
         from huggingface_hub import try_to_load_from_cache
 
-        path = try_to_load_from_cache(found, "config.json")
+        path = try_to_load_from_cache(source, "config.json")
         if not isinstance(path, str):
-            raise ModelError(f"the model {found!r} is not on this machine", _hub_remedy(found))
+            raise ModelError(f"the model {source!r} is not on this machine", _hub_remedy(source))
         return f"hub:{Path(path).parent.name}"
     digest = hashlib.sha256()
     files = [*folder.glob("*"), *folder.glob("[0-9]*_*/*")]  # those of sentence-transformers' modules too

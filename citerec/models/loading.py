@@ -111,18 +111,18 @@ def load_pretrained(
     Raises:
         ModelError: It cannot be found or loaded.
     """
-    found = find_model(name)
+    source = find_model(name)
     with model_failures(name), quiet_libraries():
         import torch
         import transformers
 
-        shared: dict[str, Any] = {"local_files_only": only_local(found), "trust_remote_code": False}
-        config = transformers.AutoConfig.from_pretrained(found, **shared, **changes)
+        shared: dict[str, Any] = {"local_files_only": only_local(source), "trust_remote_code": False}
+        config = transformers.AutoConfig.from_pretrained(source, **shared, **changes)
         model_class = getattr(transformers, class_of(config))
-        tokenizer = transformers.AutoTokenizer.from_pretrained(found, config=config, **shared)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, config=config, **shared)
         if seed is not None:
             torch.manual_seed(seed)
-        model = model_class.from_pretrained(found, config=config, dtype=torch.float32, use_safetensors=True, **shared)
+        model = model_class.from_pretrained(source, config=config, dtype=torch.float32, use_safetensors=True, **shared)
         return aligned(model), tokenizer
 
 
@@ -132,30 +132,30 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
     An encoder without modules of sentence-transformers gets the pooling of its authors if that is [CLS], else the mean
     of its tokens. Raises ModelError if it cannot be found or loaded.
     """
-    found = find_model(name)
+    source = find_model(name)
     device = torch_device(device)
     with model_failures(name, instead=DEFAULT_ENCODER), quiet_libraries():
         import torch
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling
 
-        _check_modules(Path(found))
+        _check_modules(Path(source))
         model = SentenceTransformer(
-            found,
+            source,
             device=device,
             trust_remote_code=False,
-            local_files_only=only_local(found),
+            local_files_only=only_local(source),
             model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         )
-        if takes_cls(name, found):
+        if takes_cls(name, source):
             model[1] = Pooling(int(model.get_embedding_dimension() or 0), "cls")
     opened: SentenceTransformer = aligned(model)
     return opened
 
 
-def takes_cls(name: str, found: str) -> bool:
+def takes_cls(name: str, source: str) -> bool:
     """Whether citerec sets the pooling of an encoder to [CLS], because its own files do not say."""
-    return bare_name(name) in _CLS_POOLED and not (Path(found) / "modules.json").is_file()
+    return bare_name(name) in _CLS_POOLED and not (Path(source) / "modules.json").is_file()
 
 
 def _check_modules(folder: Path) -> None:
@@ -174,12 +174,12 @@ def _check_modules(folder: Path) -> None:
 
 def load_tokenizer(name: str) -> Any:
     """The tokenizer of a model of transformers, by folder or name; a ModelError if it cannot be found or loaded."""
-    found = find_model(name)
+    source = find_model(name)
     with model_failures(name), quiet_libraries():
         import transformers
 
         return transformers.AutoTokenizer.from_pretrained(
-            found, local_files_only=only_local(found), trust_remote_code=False
+            source, local_files_only=only_local(source), trust_remote_code=False
         )
 
 

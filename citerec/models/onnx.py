@@ -132,13 +132,13 @@ def exported(
         # A crash leaves no half of a model: it is put in its place when it is complete.
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
             model, files = load()
-            made = Path(building) / key
-            made.mkdir()
+            new_folder = Path(building) / key
+            new_folder.mkdir()
             try:
                 with _quiet():
-                    _export(model, run, made / MODEL, inputs, output)
+                    _export(model, run, new_folder / MODEL, inputs, output)
                     if bits == 8:
-                        _quantise(made / MODEL)
+                        _quantise(new_folder / MODEL)
             except OSError:
                 raise
             except Exception as error:
@@ -146,10 +146,10 @@ def exported(
                 failed.write_text(message, encoding="utf-8")
                 raise ModelError(message, "Use the backend torch.") from error
             for name, content in files.items():
-                (made / name).write_bytes(content)
+                (new_folder / name).write_bytes(content)
             manifest = {"kind": "citerec-onnx", **plan, "citerec": __version__, **packages}
-            (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-            exchange(made, folder)  # another process may have been faster
+            (new_folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+            exchange(new_folder, folder)  # another process may have been faster
     except OSError as error:
         remedy = "Make room there, or name another cache folder in XDG_CACHE_HOME."
         raise ModelError(f"cannot write the model to {folder.parent}: {error.strerror or error}", remedy) from error
@@ -228,18 +228,18 @@ class OnnxEncoder(Encoder):
 
     def load(self, model: str, device: str | None) -> tuple[str, Reading]:  # noqa: ARG002  it runs on the CPU
         """As for `Encoder`."""
-        found = find_model(model)
+        source = find_model(model)
         try:
-            identity = model_identity(found)
+            identity = model_identity(source)
         except ModelError:  # on the hub, and never loaded here
             open_sentence_transformer(model, "cpu")
-            identity = model_identity(found)
+            identity = model_identity(source)
 
         def exportable() -> Exportable:
             opened = open_sentence_transformer(model, "cpu")
             return opened, {_READING: Reading.of(model, opened).model_dump_json().encode()}
 
-        pooled = f"{identity} by [CLS]" if takes_cls(model, found) else identity
+        pooled = f"{identity} by [CLS]" if takes_cls(model, source) else identity
         inputs = ("input_ids", "attention_mask")
         path = exported(exportable, _run, pooled, inputs=inputs, output="sentence_embedding", bits=self.bits)
         try:

@@ -223,8 +223,8 @@ class TextModel:
         An encoder-decoder's have all special tokens, a causal model's the end of text.
         """
         if not self.is_causal:
-            found = self.tokenizer([text], truncation=True, max_length=max_tokens)
-            return Encoded(tuple(found["input_ids"][0]), bool(found.encodings[0].overflowing))
+            encoding = self.tokenizer([text], truncation=True, max_length=max_tokens)
+            return Encoded(tuple(encoding["input_ids"][0]), bool(encoding.encodings[0].overflowing))
         ids, room = self._ids(text), max_tokens - len(self.end)
         return Encoded((*ids[:room], *self.end), len(ids) > room)
 
@@ -343,9 +343,9 @@ class TextModel:
                 **inputs, generation_config=config, logits_processor=list(processors) or None
             ).tolist()
         if self.is_causal:
-            given = len(prompts[0])
-            begin = inputs["input_ids"].shape[1] - given
-            return [_up_to_end(row[begin:], given, config.eos_token_id or ()) for row in written]
+            prompt_length = len(prompts[0])
+            begin = inputs["input_ids"].shape[1] - prompt_length
+            return [_up_to_end(row[begin:], prompt_length, config.eos_token_id or ()) for row in written]
         return written
 
     def save(self, folder: Any) -> None:
@@ -353,6 +353,6 @@ class TextModel:
         save_pretrained(self.model, self.tokenizer, folder)
 
 
-def _up_to_end(row: list[int], given: int, ends: Sequence[int]) -> list[int]:
+def _up_to_end(row: list[int], prompt_length: int, ends: Sequence[int]) -> list[int]:
     """The tokens of a row up to its first end after those that were given; the end is included."""
-    return row[: next((at + 1 for at in range(given, len(row)) if row[at] in ends), len(row))]
+    return row[: next((at + 1 for at in range(prompt_length, len(row)) if row[at] in ends), len(row))]

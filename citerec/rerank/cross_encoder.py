@@ -223,10 +223,10 @@ class CrossEncoder:
                 raise ModelError(f"{path_or_name} is not a trained cross-encoder", remedy)
             return _CLASS
 
-        found = find_model(str(path_or_name))
+        source = find_model(str(path_or_name))
         again = "Train it again: citerec train reranker …"
         # A model made elsewhere has no manifest.
-        manifest = loading.read_model_manifest(Path(found), Manifest, "a cross-encoder", again) or Manifest()
+        manifest = loading.read_model_manifest(Path(source), Manifest, "a cross-encoder", again) or Manifest()
         model, tokenizer = load_pretrained(str(path_or_name), class_of)
         if manifest.text.rank_prior:
             if backend != "torch":
@@ -236,7 +236,7 @@ class CrossEncoder:
                 from safetensors.torch import load_model
 
                 _add_rank_prior(model, seed=0)
-                load_model(model, Path(found) / "model.safetensors")
+                load_model(model, Path(source) / "model.safetensors")
         if backend == "torch":
             return cls(model.to(torch_device(device)).eval(), tokenizer, manifest)
         from citerec.models.onnx import OnnxModel, exported
@@ -247,7 +247,7 @@ class CrossEncoder:
         def logits(model: Any, arrays: Any) -> Any:
             return model(**arrays).logits
 
-        file = exported(lambda: (model, {}), logits, model_identity(found), inputs=inputs, output="logits", bits=8)
+        file = exported(lambda: (model, {}), logits, model_identity(source), inputs=inputs, output="logits", bits=8)
         opened._quantised = OnnxModel(file)
         return opened
 

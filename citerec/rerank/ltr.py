@@ -132,7 +132,7 @@ def features_of(
         uncited: Which of them count as never cited, (candidates,); none by default.
         wanted: The names of the features that are used; the others may be left unknown.
     """
-    papers = candidates.papers.known.of(candidates.rows)
+    papers = candidates.papers.columns.of(candidates.rows)
     signals = {name: candidates.signal(name) for name in _SIGNALS}
     columns: Columns = {**signals, "dense gap": _gaps(signals["dense"])}
     for name in _RANKED:
@@ -246,14 +246,14 @@ def _of_draft(topic: Topic, candidates: Candidates, papers: PaperColumns) -> Col
     }
 
 
-def _counted(hashes: npt.NDArray[np.uint64], given: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """How often each hash is among given ones, which are sorted."""
-    return np.asarray(np.searchsorted(given, hashes, "right") - np.searchsorted(given, hashes))
+def _counted(hashes: npt.NDArray[np.uint64], pool: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """How often each hash is in a pool, which is sorted."""
+    return np.asarray(np.searchsorted(pool, hashes, "right") - np.searchsorted(pool, hashes))
 
 
-def _shared(papers: PaperColumns, column: int, given: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def _shared(papers: PaperColumns, column: int, names: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """How many names of its authors each paper shares with given ones; column 0 has names, 1 last names."""
-    named = _counted(papers.authors[:, column], given) > 0
+    named = _counted(papers.authors[:, column], names) > 0
     return np.bincount(owners_of(papers.author_begins)[named], minlength=len(papers.years))
 
 

@@ -166,11 +166,11 @@ class Candidates(Sequence[Candidate]):
         scores = self.scores[:FIRST]
         values = [scores[0], scores[0] - scores[1] if len(scores) > 1 else np.nan, scores[0] - scores[-1]]
         for name in signals:
-            given = self.signal(name)[:FIRST]
-            known = ~np.isnan(given)
-            if known.any():
-                given = np.where(known, given, given[known].min())
-            values += [given[0], given.mean()]
+            column = self.signal(name)[:FIRST]
+            has_value = ~np.isnan(column)
+            if has_value.any():
+                column = np.where(has_value, column, column[has_value].min())
+            values += [column[0], column.mean()]
         return np.array(values, np.float64)
 
     def taken(self, places: slice | Rows) -> "Candidates":

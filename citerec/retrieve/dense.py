@@ -168,12 +168,12 @@ class DenseRetriever(Retriever):
         texts = [topic.passage if dense.neighbours else topic.text for topic in topics]
         if not dense.citing:
             return self._with_cited(encoder.encode(texts), topics)
-        known, own = self.vectors.of(self.papers.rows([topic.citing_id or "" for topic in topics]))
-        titled = [at for at, topic in enumerate(topics) if not known[at] and topic.citing_title]
+        has_vector, own = self.vectors.of(self.papers.rows([topic.citing_id or "" for topic in topics]))
+        titled = [at for at, topic in enumerate(topics) if not has_vector[at] and topic.citing_title]
         encoded = encoder.encode([*texts, *(topics[at].citing_title for at in titled)])
         vectors, titles = encoded[: len(topics)], encoded[len(topics) :]
         citing = np.zeros_like(vectors)
-        citing[known] = own
+        citing[has_vector] = own
         citing[titled] = titles
         return self._with_cited(_normalised(vectors + np.float32(dense.citing) * citing), topics)
 
@@ -304,8 +304,8 @@ class ProfileRetriever(Retriever):
     @classmethod
     def encode(cls, index: Path, _options: Any, on_progress: Progress, parallelism: Parallelism = HERE) -> str:
         """Makes the vectors of citing sentences with the encoder of the papers."""
-        made = encode_citing_sentences(index, on_progress, parallelism)
-        return f"{made.count:,} pairs of a cited and a citing paper have a vector ({made.model})."
+        manifest = encode_citing_sentences(index, on_progress, parallelism)
+        return f"{manifest.count:,} pairs of a cited and a citing paper have a vector ({manifest.model})."
 
     @classmethod
     def provenance_at(cls, index: Path, _settings: ProfileSettings) -> Provenance:
@@ -340,9 +340,9 @@ class ProfileRetriever(Retriever):
         if self.settings.depth is None:
             scored = self._profiles.nearest(vector, k, filters, self._dense.papers.passing(filters))
         else:
-            found = [one.search(topic, self.settings.depth, filters) for one in (self._dense, self._words)]
-            rows = np.unique(np.concatenate([one.rows for one in found]))
-            scored = self._profiles.of_rows(vector, rows[self._dense.vectors.known[rows]], filters)
+            lists = [one.search(topic, self.settings.depth, filters) for one in (self._dense, self._words)]
+            rows = np.unique(np.concatenate([one.rows for one in lists]))
+            scored = self._profiles.of_rows(vector, rows[self._dense.vectors.has_vector[rows]], filters)
         supported = np.where(scored.shares > 0, np.arange(len(scored.rows)), -1)
 
         def said(at: int) -> CitanceKey:
@@ -422,7 +422,7 @@ class Profiles:
     def __init__(self, papers: Vectors, said: Vectors, citing: CitingPapers, weights: ProfileSettings) -> None:
         self._papers, self._said, self._citing, self._weights = papers, said, citing, weights
         self._counts = np.diff(citing.begins)
-        self._has_citing = (citing.rows >= 0) & papers.known[citing.rows]
+        self._has_citing = (citing.rows >= 0) & papers.has_vector[citing.rows]
         self._counts_in = functools.lru_cache(_YEARS)(self._counts_until)
 
     def citing_id(self, pair: int) -> str:
@@ -446,7 +446,7 @@ class Profiles:
         scores = own.copy()
         totals = (sums[ends] - sums[begins[cited]]) / counts[cited]
         scores[cited] = (own[cited] + totals) / self._lengths[ends - 1]
-        scores[~(passing & self._papers.known)] = -np.inf
+        scores[~(passing & self._papers.has_vector)] = -np.inf
         wanted = min(k + _AGAIN, int(np.count_nonzero(scores > -np.inf)))
         rows = places_of_best(scores, wanted) if wanted else np.empty(0, np.int64)
         return self.of_rows(vector, rows, filters)
@@ -463,7 +463,7 @@ class Profiles:
         has = np.flatnonzero(numbers)
         lengths[has] = self._lengths[pairs[last[has]]]
         for at in has.tolist() if filters.citing_ids else ():
-            if not self._citing.known(Filters(citing_ids=filters.citing_ids), self._all_pairs(int(rows[at]))).all():
+            if not self._citing.mask(Filters(citing_ids=filters.citing_ids), self._all_pairs(int(rows[at]))).all():
                 lengths[at] = self._length(int(rows[at]), pairs[owners == at])
         scores = (self._papers.scores(vector, rows) + sums / np.maximum(numbers, 1)) / lengths
         best, shares = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
@@ -482,8 +482,8 @@ class Profiles:
 
     def _counts_until(self, year: int | None) -> NDArray[np.int64]:
         """How many papers cite each paper up to a year, (papers,)."""
-        known = self._citing.years <= (_NO_LIMIT if year is None else year)
-        sums = np.concatenate([[0], np.cumsum(known)])
+        mask = self._citing.years <= (_NO_LIMIT if year is None else year)
+        sums = np.concatenate([[0], np.cumsum(mask)])
         counts: NDArray[np.int64] = sums[self._citing.begins[1:]] - sums[self._citing.begins[:-1]]
         return counts
 
@@ -505,7 +505,7 @@ class Profiles:
     def _vectors(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """What some pairs add to a profile, (pairs, dimension)."""
         vectors = self._weights.sentence * self._said.values[pairs].astype(np.float64)
-        known = self._has_citing[pairs]
-        citing = self._citing.rows[pairs[known]]
-        vectors[known] += self._weights.citing_paper * self._papers.values[citing].astype(np.float64)
+        has_citing = self._has_citing[pairs]
+        citing = self._citing.rows[pairs[has_citing]]
+        vectors[has_citing] += self._weights.citing_paper * self._papers.values[citing].astype(np.float64)
         return vectors

@@ -58,21 +58,21 @@ class DraftRetriever(Retriever):
         if not times:
             return {}
         cited = np.array(list(times), np.int64)
-        found = {
+        signals = {
             "draft_times": np.array([times.get(row, 0) for row in rows.tolist()], float),
             "draft_ago": np.array([ago.get(row, np.nan) for row in rows.tolist()], float),
         }
         if self._vectors is not None:
-            found["draft_mean"], found["draft_nearest"] = self._cosines(rows, cited)
+            signals["draft_mean"], signals["draft_nearest"] = self._cosines(rows, cited)
         if self._rows.citing is not None:
             places, pairs = self._rows.citing.pairs_of(cited, filters)
             citing = self._rows.citing.rows[pairs]
             coupled = np.unique(np.stack([citing, places]), axis=1)[0]
-            found["draft_coupled"] = np.searchsorted(coupled, rows, "right") - np.searchsorted(coupled, rows) + 0.0
+            signals["draft_coupled"] = np.searchsorted(coupled, rows, "right") - np.searchsorted(coupled, rows) + 0.0
             owners, pairs = self._rows.citing.pairs_of(rows, filters)
             shared = np.isin(self._rows.citing.rows[pairs], citing[citing >= 0])
-            found["draft_cocited"] = np.bincount(owners[shared], minlength=len(rows)).astype(float)
-        return found
+            signals["draft_cocited"] = np.bincount(owners[shared], minlength=len(rows)).astype(float)
+        return signals
 
     def _mentions(self, topic: Topic) -> tuple[dict[int, int], dict[int, int]]:
         """By row, how often the draft cites a paper, and how many citations ago it last did; the latest first."""
@@ -90,14 +90,14 @@ class DraftRetriever(Retriever):
         has, theirs = self._vectors.of(cited)
         cited = cited[has]
         has, own = self._vectors.of(rows)
-        known = rows[has]
-        means, cosines = theirs.sum(axis=0)[None].repeat(len(known), axis=0), own @ theirs.T
-        for at, place in zip(*np.nonzero(known[:, None] == cited), strict=True):
+        own_rows = rows[has]
+        means, cosines = theirs.sum(axis=0)[None].repeat(len(own_rows), axis=0), own @ theirs.T
+        for at, place in zip(*np.nonzero(own_rows[:, None] == cited), strict=True):
             means[at] -= theirs[place]
             cosines[at, place] = np.nan
         to_mean, to_nearest = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
         lengths = np.linalg.norm(means, axis=1)
-        places = np.flatnonzero(np.isin(rows, known))
+        places = np.flatnonzero(np.isin(rows, own_rows))
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing is left beside the candidate itself
             to_mean[places] = np.where(lengths > _LEAST, (means * own).sum(axis=1) / lengths, np.nan)
         has_other = ~np.isnan(cosines).all(axis=1)

@@ -51,8 +51,8 @@ class FusedRetriever:
 
     def prepare(self, topics: Sequence[Topic]) -> list[dict[str, Any]]:
         """What the searches of each topic need, by retriever; made for all topics together."""
-        made = {name: retriever.prepare(topics) for name, retriever in self._retrievers.items()}
-        return [{name: of_topics[place] for name, of_topics in made.items()} for place in range(len(topics))]
+        by_retriever = {name: retriever.prepare(topics) for name, retriever in self._retrievers.items()}
+        return [{name: of_topics[place] for name, of_topics in by_retriever.items()} for place in range(len(topics))]
 
     def search(
         self,
@@ -67,10 +67,10 @@ class FusedRetriever:
 
         With `explain`, candidates of several lists report what each list gave them.
         """
-        made = dict(prepared or self.prepare([topic])[0])
+        inputs = dict(prepared or self.prepare([topic])[0])
         depth = k if len(self._retrievers) == 1 else max(self._fusion.depth, k)
         lists = {
-            name: self._list(name, retriever, topic, depth, filters, made)
+            name: self._list(name, retriever, topic, depth, filters, inputs)
             for name, retriever in self._retrievers.items()
         }
         if len(lists) == 1:
@@ -78,7 +78,7 @@ class FusedRetriever:
         else:
             lists = dict(self._index.with_same_rows(lists))
             if self._fusion.feedback:
-                self._feed_back(lists, topic, depth, filters, made)
+                self._feed_back(lists, topic, depth, filters, inputs)
             labels = {name: retriever.label for name, retriever in self._retrievers.items()}
             fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
         for name, retriever in self._retrievers.items():
@@ -86,37 +86,37 @@ class FusedRetriever:
             values = fused.signal(name).copy()
             missing = np.flatnonzero(np.isnan(values))
             further = dict(retriever.signals(topic, fused.rows, filters))
-            if len(missing) and (scores := retriever.scored(made[name], fused.rows[missing])) is not None:
+            if len(missing) and (scores := retriever.scored(inputs[name], fused.rows[missing])) is not None:
                 values[missing] = scores
                 further[name] = values
             fused = replace(fused, signals={**fused.signals, **further})
         return fused
 
     def _feed_back(
-        self, lists: dict[str, Candidates], topic: Topic, depth: int, filters: Filters, made: dict[str, Any]
+        self, lists: dict[str, Candidates], topic: Topic, depth: int, filters: Filters, inputs: dict[str, Any]
     ) -> None:
         """Searches again, where a retriever can, for what is nearer to the first fused papers."""
         at_hand, summed, _ = _summed(lists, self._weights, self._fusion)
         first = at_hand[np.argsort(-summed, kind="stable")[: self._fusion.feedback]]
         for name, retriever in self._retrievers.items():
-            drawn = retriever.with_feedback(made[name], first, self._fusion.feedback_weight)
+            drawn = retriever.with_feedback(inputs[name], first, self._fusion.feedback_weight)
             if drawn is None:
                 continue
-            made[name] = drawn
+            inputs[name] = drawn
             scores = retriever.scored(drawn, at_hand)
             if scores is None:
-                lists[name] = self._list(name, retriever, topic, depth, filters, made)
+                lists[name] = self._list(name, retriever, topic, depth, filters, inputs)
             else:
-                known = np.flatnonzero(~np.isnan(scores))
-                again = Candidates(lists[name].papers, at_hand[known], scores[known], {name: scores[known]})
+                places = np.flatnonzero(~np.isnan(scores))
+                again = Candidates(lists[name].papers, at_hand[places], scores[places], {name: scores[places]})
                 lists[name] = again.in_order()[:depth]
 
     def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
         """For each candidate the words of the topic that it matches, best first, whatever found it."""
         if self._index.words is not None:
             return self._index.words.explain(topic, candidates)
-        found = [retriever.explain(topic, candidates) for retriever in self._retrievers.values()]
-        return [tuple(itertools.chain.from_iterable(of_one)) for of_one in zip(*found, strict=True)]
+        matches = [retriever.explain(topic, candidates) for retriever in self._retrievers.values()]
+        return [tuple(itertools.chain.from_iterable(of_one)) for of_one in zip(*matches, strict=True)]
 
     def counts(self) -> dict[str, Counter[str]]:
         """What each retriever counted in the searches since the last call."""
@@ -130,10 +130,10 @@ class FusedRetriever:
     def _list(
         self, name: str, retriever: Retriever, topic: Topic, k: int, filters: Filters, prepared: Mapping[str, Any]
     ) -> Candidates:
-        found = retriever.search(topic, k, filters, prepared[name])
+        candidates = retriever.search(topic, k, filters, prepared[name])
         if not retriever.filters_itself:
-            return self._index.permitted(name, found, filters)[:k]
-        return found if isinstance(found, Candidates) else self._index.permitted(name, found, NO_FILTERS)
+            return self._index.permitted(name, candidates, filters)[:k]
+        return candidates if isinstance(candidates, Candidates) else self._index.permitted(name, candidates, NO_FILTERS)
 
 
 def fuse(
@@ -156,13 +156,13 @@ def fuse(
     to_best[best] = np.arange(len(best))
     signals: dict[str, Floats] = {}
     citances: list[Citances] = []
-    for found in lists.values():
-        places = to_best[np.searchsorted(rows, found.rows)]
+    for candidates in lists.values():
+        places = to_best[np.searchsorted(rows, candidates.rows)]
         kept = np.flatnonzero(places >= 0)
         at = places[kept]
-        for signal, values in found.signals.items():
+        for signal, values in candidates.signals.items():
             signals.setdefault(signal, np.full(len(best), np.nan))[at] = values[kept]
-        for column in found.citances:
+        for column in candidates.citances:
             keys = np.full(len(best), -1)
             keys[at] = column.keys[kept]
             citances.append(replace(column, keys=keys))
@@ -176,19 +176,19 @@ def _summed(
 ) -> "tuple[Rows, Floats, dict[str, Floats]]":
     """The rows of all candidates of some lists, in order, their fused scores, and what each list adds to these."""
     # Sorting is faster than np.unique, which hashes first.
-    rows = np.sort(np.concatenate([found.rows for found in lists.values()]))
+    rows = np.sort(np.concatenate([hits.rows for hits in lists.values()]))
     rows = rows[np.diff(rows, prepend=-1) > 0]
     shares = {}
-    for name, found in lists.items():
+    for name, hits in lists.items():
         shares[name] = np.zeros(len(rows))
-        shares[name][np.searchsorted(rows, found.rows)] = weights.get(name, 1.0) * _shares(found.scores, fusion)
+        shares[name][np.searchsorted(rows, hits.rows)] = weights.get(name, 1.0) * _shares(hits.scores, fusion)
     return rows, np.sum(list(shares.values()), axis=0), shares
 
 
 def _reasons(labels: Mapping[str, str], shares: Mapping[str, Sequence[float]]) -> tuple[tuple[Reason, ...], ...]:
     """What each list gave each candidate; a list that lacks a candidate gave it 0."""
     names = [labels[name] for name in shares]
-    return tuple(strongest(map(Reason, names, given)) for given in zip(*shares.values(), strict=True))
+    return tuple(strongest(map(Reason, names, values)) for values in zip(*shares.values(), strict=True))
 
 
 def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:

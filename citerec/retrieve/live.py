@@ -72,7 +72,7 @@ class LiveRetriever(Retriever):
         self.look_up = self.looks_up(Manners(section=self.name.replace("-", "_"), **manners))
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self._known: dict[str, str | None] = {}
+        self._index_ids: dict[str, str | None] = {}
 
     @abstractmethod
     def queries(self, topic: Topic) -> Iterable[str]:
@@ -97,36 +97,36 @@ class LiveRetriever(Retriever):
             others = [paper for paper in papers if not _is_written(paper, topic)]
             for paper_id in self._ids_of(others):
                 ranks.setdefault(paper_id, len(ranks) + 1)
-            found = [Candidate(one, 1 / rank, None, {self.name: 1 / rank}) for one, rank in ranks.items()]
-            passing = self._index.permitted(self.name, found, filters)
+            candidates = [Candidate(one, 1 / rank, None, {self.name: 1 / rank}) for one, rank in ranks.items()]
+            passing = self._index.permitted(self.name, candidates, filters)
             if len(passing) >= k:
                 break
         return passing[:k]
 
     def _ids_of(self, papers: Sequence[Paper]) -> list[str]:
         """The ids in the index of papers that the service listed, without those that the index lacks."""
-        known = self._known if len(self._known) < _KEPT_IDS else {}
-        if new := [paper for paper in papers if paper.paper_id not in known]:
-            found = self._index.ids_of(new)
-            known = {**known, **{paper.paper_id: found.get(paper.paper_id) for paper in new}}
-        ids = [paper_id for paper in papers if (paper_id := known[paper.paper_id]) is not None]
+        index_ids = self._index_ids if len(self._index_ids) < _KEPT_IDS else {}
+        if new := [paper for paper in papers if paper.paper_id not in index_ids]:
+            new_ids = self._index.ids_of(new)
+            index_ids = {**index_ids, **{paper.paper_id: new_ids.get(paper.paper_id) for paper in new}}
+        ids = [paper_id for paper in papers if (paper_id := index_ids[paper.paper_id]) is not None]
         with self._lock:
-            self._known = known  # a new one: other threads go on with the old one
+            self._index_ids = index_ids  # a new one: other threads go on with the old one
             self._counts += Counter(listed=len(papers), lacking=len(papers) - len(ids))
         return ids
 
     def _pages(self, topic: Topic, filters: Filters) -> Iterator[list[Paper]]:
-        asked = False
+        has_query = False
         first, last = years_of(filters)
         no_year = first is not None and last is not None and first > last
         for query in () if no_year else self.queries(topic):
-            asked = True
+            has_query = True
             for offset in range(0, self.settings.depth, PAGE):
                 page = self.look_up.search(query, filters, offset)
                 yield page.papers[: self.settings.depth - offset]
                 if not page.has_more:
                     break
-        if not asked and not words_of(topic):
+        if not has_query and not words_of(topic):
             raise QueryError(
                 f"no word to ask {self.look_up.title} for in {topic.text[:60]!r}",
                 "Write a sentence with content words.",
@@ -153,12 +153,12 @@ class LiveRetriever(Retriever):
 
 def _matches(topic: Topic, paper: Paper | None) -> tuple[Match, ...]:
     texts = {"title": paper.title, "abstract": paper.abstract or ""} if paper else {}
-    found = []
+    matches = []
     for word in words_of(topic):
         beginning = re.compile(rf"\b{word[: max(_BEGINNING, len(word) - _ENDING)]}", re.IGNORECASE)
         if fields := tuple(name for name, text in texts.items() if beginning.search(text)):
-            found.append(Match(word, fields, 0.0))
-    return tuple(found)
+            matches.append(Match(word, fields, 0.0))
+    return tuple(matches)
 
 
 def _is_written(paper: Paper, topic: Topic) -> bool:
@@ -212,9 +212,9 @@ class LiveIndex(OpenIndex):
 
     def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
         """Several lists, by retriever, as rows of all their papers."""
-        ids = {name: found.paper_ids() for name, found in lists.items()}
+        ids = {name: candidates.paper_ids() for name, candidates in lists.items()}
         rows = self._rows_of([paper_id for each in ids.values() for paper_id in each])
-        return {name: replace(found, papers=rows, rows=rows.rows(ids[name])) for name, found in lists.items()}
+        return {name: replace(candidates, papers=rows, rows=rows.rows(ids[name])) for name, candidates in lists.items()}
 
     def _rows_for(self, candidates: Sequence[Candidate]) -> PaperRows:
         return self._rows_of([candidate.paper_id for candidate in candidates])
@@ -225,9 +225,9 @@ class LiveIndex(OpenIndex):
 
 def _rows(papers: Mapping[str, Paper]) -> PaperRows:
     ids = sorted(papers, key=str.encode)
-    known = columns_of(papers[paper_id] for paper_id in ids)
+    columns = columns_of(papers[paper_id] for paper_id in ids)
     names = {"venues": sorted({one.venue for one in papers.values() if one.venue})}
-    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), known, names=names)
+    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), columns, names=names)
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -95,15 +95,15 @@ class OpenIndex:
 
     def records(self, paper_ids: Sequence[str]) -> dict[str, Paper]:
         """Records without texts, by id. Many contexts find the same papers: these are read once."""
-        known = self._records
-        found = {paper_id: known[paper_id] for paper_id in paper_ids if paper_id in known}
-        if missing := [paper_id for paper_id in paper_ids if paper_id not in found]:
+        cache = self._records
+        records = {paper_id: cache[paper_id] for paper_id in paper_ids if paper_id in cache}
+        if missing := [paper_id for paper_id in paper_ids if paper_id not in records]:
             read = self.store.papers(missing, texts=False)
             if len(self._records) > _KEPT_RECORDS:
                 self._records = {}  # a new one: other threads go on with the old one
             self._records.update(read)
-            found |= read
-        return found
+            records |= read
+        return records
 
     def find(self, words: str, filters: Filters = NO_FILTERS, *, limit: int, offset: int = 0) -> list[str]:
         """A page of a list of papers, as ids: those that share a word, best first; without words all, by id.
@@ -114,8 +114,8 @@ class OpenIndex:
         """
         self.check_filters(filters)
         if words and self.words is not None:
-            found = self.words.search(Topic(words), offset + limit, filters)
-            return list(found[offset:].paper_ids())
+            hits = self.words.search(Topic(words), offset + limit, filters)
+            return list(hits[offset:].paper_ids())
         rows = np.flatnonzero(self.rows.passing(filters))
         return list(self.rows.paper_ids(rows[offset : offset + limit]))
 
@@ -180,12 +180,12 @@ class OpenIndex:
                 f"the retriever {name} found {error.args[0]!r}, which is not in the index",
                 "It must return ids of the index that it was opened on.",
             ) from None
-        found = candidates.in_order()
-        _, firsts = np.unique(found.rows, return_index=True)
-        found = found.taken(np.sort(firsts))
+        hits = candidates.in_order()
+        _, firsts = np.unique(hits.rows, return_index=True)
+        hits = hits.taken(np.sort(firsts))
         if filters == NO_FILTERS:
-            return found
-        return found.taken(np.flatnonzero(found.papers.passing(filters)[found.rows]))
+            return hits
+        return hits.taken(np.flatnonzero(hits.papers.passing(filters)[hits.rows]))
 
     def _rows_for(self, _candidates: Sequence[Candidate]) -> PaperRows:
         """The papers of which the columns of some candidates are rows."""
@@ -232,15 +232,15 @@ def papers_of_index(entries: Mapping[str, Paper], index: OpenIndex) -> dict[str,
     year (`citerec.corpus.matching`). An entry without a title is an id.
     """
     own = index.store.papers(entries)
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     search = title_search(index)
     for key, entry in entries.items():
         same_id = own.get(key)
         if same_id and (not entry.title or similarity(entry.title, same_id.title) >= LEAST_ALIKE):
-            found[key] = key
+            ids[key] = key
         elif entry.title and (paper_id := nearest(entry.title, partial(alike, entry), search, index.store)):
-            found[key] = paper_id
-    return found
+            ids[key] = paper_id
+    return ids
 
 
 def nearest(text: str, rate: Callable[[Paper], float], search: Search, store: PaperStore) -> str | None:

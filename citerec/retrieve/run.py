@@ -213,8 +213,8 @@ def run_lines(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: s
         raise InputError(f"the tag {tag!r} is empty or has white space", "A run file has one word for it: --tag my-run")
     for context_id, papers in answers:
         lines, above = [], np.float32(np.inf)
-        for rank, (paper_id, given) in enumerate(papers, 1):
-            score = np.float32(np.clip(given, -_LARGEST, _LARGEST))
+        for rank, (paper_id, value) in enumerate(papers, 1):
+            score = np.float32(np.clip(value, -_LARGEST, _LARGEST))
             above = min(score, np.nextafter(above, np.float32(-np.inf)))
             lines.append(f"{context_id} Q0 {paper_id} {rank} {above!s} {tag}\n")
         yield "".join(lines)

@@ -13,7 +13,7 @@ from pydantic import Field
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.hashing import hash_sample
-from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Found, Query
+from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Query, SearchHits
 from citerec.index.columns import PaperRows, Rows, owners_of, places_in
 from citerec.index.words.analysis import hash_of
 from citerec.records import MARKER, NO_FILTERS, Filters, Match
@@ -155,22 +155,22 @@ class WordsRetriever(Retriever):
             )
         by_score, index = sort == "relevance", self.index
         citances = self._citances if by_score else 0.0
-        found = self._engine.search(self._query(topic, citances), k if by_score else len(index.rows), filters)
-        if found is None:
+        hits = self._engine.search(self._query(topic, citances), k if by_score else len(index.rows), filters)
+        if hits is None:
             raise QueryError(
                 f"no word to search for in {topic.text[:60]!r}",
                 "Write a sentence with content words: stop words and punctuation are not searched.",
             )
         if citances:
-            return self._added_up(found)[:k]
-        papers = found.papers
+            return self._added_up(hits)[:k]
+        papers = hits.papers
         if not by_score:
             papers = papers.taken(in_order(index.rows, sort, papers.rows, papers.scores)[:k])
         return Candidates(index.rows, papers.rows, papers.scores, {"bm25": papers.scores})
 
-    def _added_up(self, found: Found) -> Candidates:
+    def _added_up(self, hits: SearchHits) -> Candidates:
         """All papers that were found, or of which a citing sentence was found, best first."""
-        papers, citances, least = found
+        papers, citances, least = hits
         weight, decay = self._citances, self.settings.citance_decay
         rows = np.union1d(papers.rows, citances.rows)
         words = np.full(len(rows), np.nan)
@@ -294,15 +294,15 @@ def _order_of(papers: PaperRows, sort: str, rows: Rows) -> NDArray[np.float64]:
 
     What is not known comes last: infinity.
     """
-    known = papers.known
+    columns = papers.columns
     if sort in ("newest", "oldest", "most-cited"):
-        values = (known.citation_counts if sort == "most-cited" else known.years)[rows].astype(np.float64)
+        values = (columns.citation_counts if sort == "most-cited" else columns.years)[rows].astype(np.float64)
         return np.where(values < 0, np.inf, values if sort == "oldest" else -values)
     if sort == "venue":
-        return _ranks(papers.names["venues"], known.venues[rows, 1])
-    begins, places = places_in(known.field_begins, rows)
+        return _ranks(papers.names["venues"], columns.venues[rows, 1])
+    begins, places = places_in(columns.field_begins, rows)
     ranks = np.full(len(rows), np.inf)
-    np.minimum.at(ranks, owners_of(begins), _ranks(papers.names["fields"], known.fields[places]))
+    np.minimum.at(ranks, owners_of(begins), _ranks(papers.names["fields"], columns.fields[places]))
     return ranks
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from citerec.contexts.topic import Topic
-from citerec.corpus.matching import asked, normalised, passes
+from citerec.corpus.matching import canonical_id, normalised, passes
 from citerec.corpus.store import PaperStore
 from citerec.errors import CiterecError, InputError, QueryError, SettingsError
 from citerec.index.manifest import find_index, identity
@@ -226,7 +226,7 @@ def find_papers(index: OpenIndex, query: str, limit: int, filters: Filters) -> l
 
 
 def _by_identifier(query: str, store: PaperStore) -> list[Paper]:
-    name = asked(query)
+    name = canonical_id(query)
     named = [paper.paper_id for paper in store.named([name]).get(name, ())]
     return list(store.papers([query, name, *named]).values())
 

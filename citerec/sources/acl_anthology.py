@@ -49,9 +49,9 @@ class Anthology(Corpus):
     def records(self, _file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
         """The entries; volumes have no records."""
         for number, raw, _ in anthology_entries((number, raw, 0) for number, raw in enumerate(lines, 1)):
-            found = parse_entry(raw)
-            bad = next((record for record in found if isinstance(record, BadRecord)), None)
-            good = tuple(record for record in found if not isinstance(record, BadRecord))
+            records = parse_entry(raw)
+            bad = next((record for record in records if isinstance(record, BadRecord)), None)
+            good = tuple(record for record in records if not isinstance(record, BadRecord))
             yield RawRecord(number, raw, good, bad)
 
     def _newest(self, release: str | None = None) -> tuple[str, int | None]:

@@ -129,39 +129,39 @@ class Arxiv(Corpus):
         while first <= last:
             following = (first.replace(day=1) + timedelta(days=31)).replace(day=1)
             until = min(last, following - timedelta(days=1))
-            asked = {"verb": verb, "metadataPrefix": "arXiv", "from": first.isoformat(), "until": until.isoformat()}
+            query = {"verb": verb, "metadataPrefix": "arXiv", "from": first.isoformat(), "until": until.isoformat()}
             prefix, kind = ("", PAPERS) if verb == "ListRecords" else ("deleted-", DELETED)
-            files.append(RemoteFile("papers", f"{prefix}{first:%Y-%m}.jsonl", kind, f"{self._oai}?{urlencode(asked)}"))
+            files.append(RemoteFile("papers", f"{prefix}{first:%Y-%m}.jsonl", kind, f"{self._oai}?{urlencode(query)}"))
             first = following
         return files
 
-    def _page(self, asked: str) -> Element:
+    def _page(self, query: str) -> Element:
         """The answer to some parameters."""
-        return self.web.again(lambda: _xml_of(self.web.answer(f"{self._oai}?{asked}").content))
+        return self.web.again(lambda: _xml_of(self.web.answer(f"{self._oai}?{query}").content))
 
     def _lines(self, file: RemoteFile) -> Iterator[bytes]:
         """The records of a file as lines, page by page: papers, or deleted ones where only identifiers are listed."""
         is_papers = file.format == PAPERS
-        verb, asked, token = "ListRecords" if is_papers else "ListIdentifiers", file.url.partition("?")[2], ""
-        while asked:
-            page = self._page(asked)
-            error, found = page.find(f"{_OAI}error"), page.find(f"{_OAI}{verb}")
+        verb, query, token = "ListRecords" if is_papers else "ListIdentifiers", file.url.partition("?")[2], ""
+        while query:
+            page = self._page(query)
+            error, items = page.find(f"{_OAI}error"), page.find(f"{_OAI}{verb}")
             code = "" if error is None else error.get("code")
             if code == "noRecordsMatch" and not token:
                 return
             if code == "badResumptionToken":
                 raise ChangedError("arXiv no longer knows where its list was left", "Begin with this file again.")
-            if found is None:
+            if items is None:
                 raise WebError(f"arXiv answered something else than a list {code}".rstrip(), "Try again later.")
             values = (
-                map(_paper, found.iter(f"{_OAI}record")) if is_papers else map(_deleted, found.iter(f"{_OAI}header"))
+                map(_paper, items.iter(f"{_OAI}record")) if is_papers else map(_deleted, items.iter(f"{_OAI}header"))
             )
             if lines := b"".join(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE) for value in values if value):
                 yield lines  # nothing would be the end to who reads
-            before, token = token, (found.findtext(f"{_OAI}resumptionToken") or "").strip()
+            before, token = token, (items.findtext(f"{_OAI}resumptionToken") or "").strip()
             if token and token == before:
                 raise ChangedError("arXiv's list does not go on", "Begin with this file again.")
-            asked = urlencode({"verb": verb, "resumptionToken": token}) if token else ""
+            query = urlencode({"verb": verb, "resumptionToken": token}) if token else ""
 
 
 def _xml_of(content: bytes) -> Element:

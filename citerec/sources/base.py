@@ -24,7 +24,7 @@ import urllib3
 from pydantic import TypeAdapter
 
 from citerec.corpus.base import papers_in
-from citerec.corpus.matching import alike, asked, is_title, look_up_names, names_of, passes
+from citerec.corpus.matching import alike, canonical_id, is_title, look_up_names, names_of, passes
 from citerec.corpus.reading import BadRecord, parsed, raw_lines
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest, identity
@@ -162,12 +162,12 @@ class FileWeb(Web):
         done, tag, failed, came, self.size = 0, None, 0, False, None
         url = link(False)
         while True:
-            asked = {**_AS_IT_IS, **(headers or {})}
+            fields = {**_AS_IT_IS, **(headers or {})}
             if done:
-                asked |= {"Range": f"bytes={done}-"} | ({"If-Range": tag} if tag and not tag.startswith("W/") else {})
+                fields |= {"Range": f"bytes={done}-"} | ({"If-Range": tag} if tag and not tag.startswith("W/") else {})
             before = done
             try:
-                with self.session.get(url, headers=asked, timeout=self.seconds, stream=True) as response:
+                with self.session.get(url, headers=fields, timeout=self.seconds, stream=True) as response:
                     if response.status_code in _EXPIRED and failed < TRIES:
                         url = link(True)
                         failed += 1
@@ -203,11 +203,11 @@ def _same_file(response: requests.Response, url: str, done: int, tag: str | None
 
     What seemed whole and had no tag, where the file has one, was a page that said something else.
     """
-    found = response.headers.get("ETag") or response.headers.get("Last-Modified")
+    stamp = response.headers.get("ETag") or response.headers.get("Last-Modified")
     begin = response.headers.get("Content-Range", f"bytes {done}-").removeprefix("bytes ").partition("-")[0]
-    if (found and found != tag and (came or (done and tag))) or (response.status_code == 206 and begin != str(done)):
+    if (stamp and stamp != tag and (came or (done and tag))) or (response.status_code == 206 and begin != str(done)):
         raise ChangedError(f"{host_of(url)} has another file there than before", "Begin with this file again.")
-    return found or tag
+    return stamp or tag
 
 
 class Corpus(ABC):
@@ -300,14 +300,14 @@ def json_records(
     """
 
     def read(value: dict[str, Any]) -> tuple[tuple[Record, ...], None, str | None]:
-        found, language = parse(value), value.get("language")
-        records = tuple(found) if isinstance(found, Sequence) else (found,)
+        result, language = parse(value), value.get("language")
+        records = tuple(result) if isinstance(result, Sequence) else (result,)
         return records, None, language if isinstance(language, str) else None
 
     for number, raw in enumerate(lines, 1):
         if not raw.isspace():
-            made = parsed(raw, read)
-            yield RawRecord(number, raw, bad=made) if isinstance(made, BadRecord) else RawRecord(number, raw, *made)
+            parts = parsed(raw, read)
+            yield RawRecord(number, raw, bad=parts) if isinstance(parts, BadRecord) else RawRecord(number, raw, *parts)
 
 
 def day_of(headers: Mapping[str, str]) -> str:
@@ -360,16 +360,16 @@ class Ids:
 
     def add(self, one: str) -> None:
         """Adds an id."""
-        if found := _NUMBERED.fullmatch(one):
-            self._numbers[found[1]].add(int(found[2]))
+        if match := _NUMBERED.fullmatch(one):
+            self._numbers[match[1]].add(int(match[2]))
         else:
             self._others.add(one)
 
     def __contains__(self, one: object) -> bool:
-        found = _NUMBERED.fullmatch(str(one))
-        if not found:
+        match = _NUMBERED.fullmatch(str(one))
+        if not match:
             return one in self._others
-        return found[1] in self._numbers and int(found[2]) in self._numbers[found[1]]
+        return match[1] in self._numbers and int(match[2]) in self._numbers[match[1]]
 
     def __len__(self) -> int:
         return sum(map(len, self._numbers.values())) + len(self._others)
@@ -387,11 +387,11 @@ class Ids:
         return self._joined(other, operator.sub)
 
     def _joined(self, other: "Ids", how: Callable[[Any, Any], Any]) -> "Ids":
-        made = Ids()
-        made._others = how(self._others, other._others)
+        ids = Ids()
+        ids._others = how(self._others, other._others)
         for letters in self._numbers.keys() | other._numbers.keys():
-            made._numbers[letters] = how(self._numbers[letters], other._numbers[letters])
-        return made
+            ids._numbers[letters] = how(self._numbers[letters], other._numbers[letters])
+        return ids
 
     def save(self, path: Path) -> None:
         """Writes the set to a file, whole: a line of JSON with the sizes, the bitmaps, the other ids."""
@@ -405,12 +405,12 @@ class Ids:
         from pyroaring import BitMap64
 
         head, _, rest = path.read_bytes().partition(b"\n")
-        made = cls()
+        ids = cls()
         for letters, size in orjson.loads(head).items():
-            made._numbers[letters] = BitMap64.deserialize(rest[:size])
+            ids._numbers[letters] = BitMap64.deserialize(rest[:size])
             rest = rest[size:]
-        made._others = set(rest.decode().split("\n")) - {""}
-        return made
+        ids._others = set(rest.decode().split("\n")) - {""}
+        return ids
 
 
 def loaded(path: Path | None) -> Ids | None:
@@ -466,15 +466,15 @@ class Cut:
         }
 
     @classmethod
-    def of_json(cls, stated: Mapping[str, Any]) -> "Cut":
+    def of_json(cls, values: Mapping[str, Any]) -> "Cut":
         """The cut of a corpus that is there; its files of ids lie beside it."""
-        return cls(_FILTERS.validate_python(stated), tuple(stated.get("languages", ())))
+        return cls(_FILTERS.validate_python(values), tuple(values.get("languages", ())))
 
 
 def wanted_ids(path: Path) -> Ids:
     """The ids in a file, one a line; errors as for `raw_lines`."""
     lines = (raw.decode("utf-8", "replace") for _, raw, _ in raw_lines(path))
-    return Ids(map(asked, lines))
+    return Ids(map(canonical_id, lines))
 
 
 def library_entries(path: Path) -> list[Paper]:
@@ -489,10 +489,10 @@ def digest_of_line(raw: bytes) -> str:
     return str(int.from_bytes(hashlib.blake2b(raw.strip(), digest_size=8).digest()) % 10**18)
 
 
-Found = defaultdict[str, Ids]
-"""Ids that were found in a file, by what they are."""
+Notes = defaultdict[str, Ids]
+"""What is noted of the records of a file: ids, by what they are."""
 
-Keeps = Callable[[RawRecord, Found], bool]
+Keeps = Callable[[RawRecord, Notes], bool]
 """Whether a record is kept; what else is worth knowing of it is noted."""
 
 Sieve = Callable[[], Keeps]
@@ -504,7 +504,7 @@ def kept_papers(
     wanted: Path | None = None,
     near: Path | None = None,
     before: Path | None = None,
-    known: Path | None = None,
+    digests: Path | None = None,
 ) -> Keeps:
     """Keeps the papers of a cut, and notes them as `kept`.
 
@@ -513,12 +513,12 @@ def kept_papers(
         wanted: A file with the `names_of` papers, of which one must be there.
         near: A file of ids, of which the paper's own must be one.
         before: A file of the ids that were kept before: those that do not stay are noted as `left`.
-        known: A file of `digest_of_line` of records that are here: they are not kept again.
+        digests: A file of `digest_of_line` of records that are here: they are not kept again.
     """
-    wanted_names, near_ids, ids_before, lines = (loaded(path) for path in (wanted, near, before, known))
+    wanted_names, near_ids, ids_before, lines = (loaded(path) for path in (wanted, near, before, digests))
     ids_before = ids_before or Ids()
 
-    def keeps(record: RawRecord, found: Found) -> bool:
+    def keeps(record: RawRecord, notes: Notes) -> bool:
         kept = False
         for paper in _papers_of(record):
             if (
@@ -527,10 +527,10 @@ def kept_papers(
                 and (near_ids is None or paper.paper_id in near_ids)
                 and (wanted_names is None or any(name in wanted_names for name in names_of(paper)))
             ):
-                found["kept"].add(paper.paper_id)
+                notes["kept"].add(paper.paper_id)
                 kept = True
             elif paper.paper_id in ids_before:
-                found["left"].add(paper.paper_id)
+                notes["left"].add(paper.paper_id)
         return kept and (lines is None or digest_of_line(record.raw) not in lines)
 
     return keeps
@@ -545,26 +545,26 @@ def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
     """
     ids, keys = loaded(kept) or Ids(), loaded(before) or None
 
-    def keeps(record: RawRecord, found: Found) -> bool:
+    def keeps(record: RawRecord, notes: Notes) -> bool:
         if record.paper_id not in ids and (keys is None or record.key not in keys):
             return False
         if record.key is not None:
-            found["keys"].add(record.key)
+            notes["keys"].add(record.key)
         elif record.paper_id is not None:
-            found["about"].add(record.paper_id)
+            notes["about"].add(record.paper_id)
         return True
 
     return keeps
 
 
-def kept_deletions(known: Path) -> Keeps:
-    """Keeps deletions of records that are there; their keys are noted as `deleted`."""
-    ids = loaded(known) or Ids()
+def kept_deletions(path: Path) -> Keeps:
+    """Keeps deletions of the records whose keys are in a file; these keys are noted as `deleted`."""
+    ids = loaded(path) or Ids()
 
-    def keeps(record: RawRecord, found: Found) -> bool:
+    def keeps(record: RawRecord, notes: Notes) -> bool:
         keys = [one.key for one in record.records if isinstance(one, Deletion) and one.key in ids]
         for key in keys:
-            found["deleted"].add(key)
+            notes["deleted"].add(key)
         return bool(keys)
 
     return keeps
@@ -580,13 +580,13 @@ def seeds_of(bibliography: Path) -> Keeps:
         for name in look_up_names(entry.title, entry.external_ids):
             entries[name].append(entry)
 
-    def keeps(record: RawRecord, found: Found) -> bool:
+    def keeps(record: RawRecord, notes: Notes) -> bool:
         for paper in _papers_of(record):
             for name in look_up_names(paper.title, paper.external_ids) & entries.keys():
                 for entry in entries[name]:
                     if not is_title(name) or alike(entry, paper):
-                        found["seeds"].add(paper.paper_id)
-                        found["entries"].add(entry.paper_id)
+                        notes["seeds"].add(paper.paper_id)
+                        notes["entries"].add(entry.paper_id)
         return False
 
     return keeps
@@ -596,13 +596,13 @@ def neighbours_of(around: Path) -> Keeps:
     """Keeps nothing: notes as `near` the papers that one of some papers cites, and those that cite one."""
     ids = loaded(around) or Ids()
 
-    def keeps(record: RawRecord, found: Found) -> bool:
+    def keeps(record: RawRecord, notes: Notes) -> bool:
         for one in record.records:
             if isinstance(one, Citation) and one.cited_id is not None:
                 if one.citing_id in ids:
-                    found["near"].add(one.cited_id)
+                    notes["near"].add(one.cited_id)
                 if one.cited_id in ids:
-                    found["near"].add(one.citing_id)
+                    notes["near"].add(one.citing_id)
         return False
 
     return keeps

@@ -38,9 +38,9 @@ from citerec.sources.base import (
     Corpus,
     Cut,
     FileWeb,
-    Found,
     Ids,
     Keeps,
+    Notes,
     Release,
     RemoteFile,
     Sieve,
@@ -210,7 +210,7 @@ def read_part(job: Job, file: RemoteFile) -> Part:
 
 
 def _read_once(job: Job, file: RemoteFile) -> Part:
-    corpus, found, keeps = job.place.open(), Found(Ids), job.sieve()
+    corpus, notes, keeps = job.place.open(), Notes(Ids), job.sieve()
     read = kept = bad = 0
     first_bad, shard = "", f"{file.dataset}/{file.name}"
     is_packed = file.name.endswith(".gz")
@@ -230,7 +230,7 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
                 write_bad(quarantine_line(shard, record.number, fault))
                 continue
             read += 1
-            if keeps(record, found):
+            if keeps(record, notes):
                 kept += 1
                 write_kept(record.raw.removesuffix(b"\n"))
             if job.most is not None and stream.bytes >= job.most:
@@ -241,7 +241,7 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
                 raise EOFError(f"{stream.bytes:,} of {expected:,} bytes came")
     if not kept:
         path.unlink()
-    for label, ids in found.items():
+    for label, ids in notes.items():
         ids.save(job.notes / f"{file.name}.{label}")
     return Part(
         dataset=file.dataset,
@@ -379,14 +379,14 @@ class Passes:
             self.read(name, update.upserts, sieve)
         kept, left = self.ids("kept", *mains), self.ids("left", *mains)
         now = kept if update.is_whole else papers - left | kept
-        known = self.noted("known", papers | now)
+        all_ids = self.noted("known", papers | now)
         if not len(papers | now):
             remove(self.work)
             raise InputError(
                 "no paper of the release is of this cut", "Check the spelling of fields and venues, or ask for less."
             )
         for name in mains:
-            self.read(name, update.deletions, functools.partial(kept_deletions, known))
+            self.read(name, update.deletions, functools.partial(kept_deletions, all_ids))
         deleted = self.ids("deleted", *mains)
         now -= deleted
         now.save(self.work / KEPT)
@@ -396,7 +396,7 @@ class Passes:
         keys |= self.ids("keys", *joins)
         all_keys = self.noted("all-keys", keys)
         for name in joins:
-            named = all_keys if name == self.corpus.citations else known
+            named = all_keys if name == self.corpus.citations else all_ids
             self.read(name, update.deletions, functools.partial(kept_deletions, named))
         (keys - self.ids("deleted", self.corpus.citations)).save(self.work / KEYS)
         gone = papers - now
@@ -575,22 +575,22 @@ def make_plan(place: Place, out: Path, release: str | None, datasets: Sequence[s
     corpus = place.open()
     cut.check(type(corpus))
     check_free(out)
-    found = corpus.release(release or unfinished(out).get("release"))
-    known = {dataset.name: dataset for dataset in found.datasets}
-    if unknown := [name for name in datasets if name not in known]:
-        fault = f"release {found.name} of {corpus.name} has no dataset {unknown[0]!r}"
-        raise InputError(fault, f"Choose: {', '.join(known)}.")
+    details = corpus.release(release or unfinished(out).get("release"))
+    by_name = {dataset.name: dataset for dataset in details.datasets}
+    if unknown := [name for name in datasets if name not in by_name]:
+        fault = f"release {details.name} of {corpus.name} has no dataset {unknown[0]!r}"
+        raise InputError(fault, f"Choose: {', '.join(by_name)}.")
     chosen = [
         name
-        for name, one in known.items()
+        for name, one in by_name.items()
         if name in datasets or (one.is_default and not (datasets and name in corpus.joins))
     ]
-    files = {name: tuple(corpus.files(found.name, name)) for name in sorted(chosen, key=corpus.joins.__contains__)}
+    files = {name: tuple(corpus.files(details.name, name)) for name in sorted(chosen, key=corpus.joins.__contains__)}
     for name, listed in files.items():
         if not listed and name not in corpus.joins:
-            raise InputError(f"release {found.name} of {corpus.name} has no {name}", "Choose another with --release.")
-    citations = tuple(corpus.files(found.name, corpus.citations)) if cut.cited_by else ()
-    return Plan(place, found, files, citations, cut, out)
+            raise InputError(f"release {details.name} of {corpus.name} has no {name}", "Choose another with --release.")
+    citations = tuple(corpus.files(details.name, corpus.citations)) if cut.cited_by else ()
+    return Plan(place, details, files, citations, cut, out)
 
 
 def unfinished(out: Path) -> dict[str, Any]:
@@ -603,17 +603,17 @@ def fetched_already(out: Path, source: str, release: str | None, cut: Cut) -> Fe
     if not KIND.is_at(out):
         return None
     cut.check(CORPORA[source])
-    made = FetchedCorpus.read(out)
-    same = made.source == source and made.cut == cut.to_json() and release in (None, made.steps[0].release)
-    return made if same else None
+    corpus = FetchedCorpus.read(out)
+    same = corpus.source == source and corpus.cut == cut.to_json() and release in (None, corpus.steps[0].release)
+    return corpus if same else None
 
 
 def check_free(out: Path) -> None:
     """Raises InputError unless a corpus can be made there."""
     if KIND.is_at(out):
-        made = FetchedCorpus.read(out)
+        corpus = FetchedCorpus.read(out)
         raise InputError(
-            f"{out} holds {made.source} already, release {made.release}",
+            f"{out} holds {corpus.source} already, release {corpus.release}",
             f"Bring it up to date: citerec corpus update {out}. Or give another --out.",
         )
     KIND.check_place(out)
@@ -709,35 +709,35 @@ def update_corpus(folder: Path, manner: Manner, url: str | None = None) -> Fetch
     """
     FetchedCorpus.read(folder)  # no lock is made where there is none
     with _fetching(folder):
-        made = FetchedCorpus.read(folder)
-        place = Place(made.source, url)
-        for update in place.open().updates(made.release, made.datasets):
-            work, before = folder / _UPDATING, made.state
+        corpus = FetchedCorpus.read(folder)
+        place = Place(corpus.source, url)
+        for update in place.open().updates(corpus.release, corpus.datasets):
+            work, before = folder / _UPDATING, corpus.state
             names = [f"{file.dataset}/{file.name}" for file in (*update.upserts, *update.deletions)]
             Journal(work, {"begin": update.begin, "end": update.end, "files": names})
             passes = Passes(place, update, work, manner)
-            lines = passes.noted("lines", _lines_of(made, passes.corpus)) if update.is_whole else None
-            step = passes.step(Cut.of_json(made.cut), made.datasets, folder, before, lines)
-            made = made.model_copy(update={"steps": (*made.steps, step)})
-            made.state.parent.mkdir(exist_ok=True)
-            exchange(work, made.state)
-            remove(made.state / NOTES)  # not before: a killed call goes on with them
-            (made.state / JOURNAL).unlink(missing_ok=True)
-            made.write(folder)
+            lines = passes.noted("lines", _lines_of(corpus, passes.corpus)) if update.is_whole else None
+            step = passes.step(Cut.of_json(corpus.cut), corpus.datasets, folder, before, lines)
+            corpus = corpus.model_copy(update={"steps": (*corpus.steps, step)})
+            corpus.state.parent.mkdir(exist_ok=True)
+            exchange(work, corpus.state)
+            remove(corpus.state / NOTES)  # not before: a killed call goes on with them
+            (corpus.state / JOURNAL).unlink(missing_ok=True)
+            corpus.write(folder)
         for name in (KEPT, KEYS):
             for path in (folder / name, *folder.glob(f"updates/*/{name}")):
-                if path.parent != made.state:  # the latest state has its own; a killed call may have left others
+                if path.parent != corpus.state:  # the latest state has its own; a killed call may have left others
                     path.unlink(missing_ok=True)
-    return made
+    return corpus
 
 
-def _lines_of(made: FetchedCorpus, corpus: Corpus) -> Ids:
+def _lines_of(corpus: FetchedCorpus, source: Corpus) -> Ids:
     """Digests of the records of papers as they are here: of several of a paper, that of the last one."""
     latest: dict[str, str] = {}
-    for path, part in made.files():
-        if part.dataset not in corpus.joins and part.format != REMOVED:
+    for path, part in corpus.files():
+        if part.dataset not in source.joins and part.format != REMOVED:
             lines = (raw for _, raw, _ in raw_lines(path, blank_too=True))
-            for record in corpus.records(RemoteFile(part.dataset, part.name, part.format, ""), lines):
+            for record in source.records(RemoteFile(part.dataset, part.name, part.format, ""), lines):
                 digest = digest_of_line(record.raw)
                 latest |= {one.paper_id: digest for one in record.records if isinstance(one, Paper)}
     return Ids(latest.values())
@@ -789,7 +789,7 @@ def estimate(plan: Plan, workers: int | None = None) -> list[Expected]:
     if plan.citations:
         datasets.setdefault(corpus.citations, plan.citations)
     usual = {one.name: one.bytes for one in plan.release.datasets}
-    found: list[Expected] = []
+    rows: list[Expected] = []
     share = 1.0  # of the papers that are kept
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder) / "wanted" if cut.ids else None
@@ -812,22 +812,22 @@ def estimate(plan: Plan, workers: int | None = None) -> list[Expected]:
                 kept = math.nan if name in plan.files else 0.0
                 passes += int(is_main) + (cut.hops if name == corpus.citations else 0)
             seconds *= times * passes / max(1, min(workers or corpus.workers, corpus.workers, len(files)))
-            found.append(Expected(name, whole, passes, kept * part.kept, kept * part.size, seconds))
-    fetched = sum(one.bytes * one.passes for one in found)
-    written, seconds = sum(one.kept for one in found), sum(one.seconds for one in found)
-    return [*found, Expected("in all", fetched, 1, found[0].records, written, seconds)]
+            rows.append(Expected(name, whole, passes, kept * part.kept, kept * part.size, seconds))
+    fetched = sum(one.bytes * one.passes for one in rows)
+    written, seconds = sum(one.kept for one in rows), sum(one.seconds for one in rows)
+    return [*rows, Expected("in all", fetched, 1, rows[0].records, written, seconds)]
 
 
 def _about_papers() -> Keeps:
     """Keeps what is about any paper."""
-    return lambda record, _found: record.paper_id is not None
+    return lambda record, _notes: record.paper_id is not None
 
 
 def _bytes(corpus: Corpus, files: Sequence[RemoteFile], usual: float | None = None) -> float:
     """The bytes of a dataset: as its files say, as its first file has on the server, or as earlier releases had."""
-    known = [file.bytes for file in files if file.bytes is not None]
-    if len(known) == len(files):
-        return sum(known)
+    sizes = [file.bytes for file in files if file.bytes is not None]
+    if len(sizes) == len(files):
+        return sum(sizes)
     with contextlib.closing(cast("Any", corpus.chunks(files[0], lambda _: files[0].url))) as chunks:
         next(chunks, b"")
     if corpus.web.size is not None:

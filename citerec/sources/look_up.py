@@ -34,7 +34,7 @@ _SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compa
 _SHOWN = 120  # characters of what a service says
 _OTHERWISE = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
 
-Found = TypeVar("Found")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class LookUp(ABC):
 
     def paper(self, doi: str) -> Paper | None:
         """The paper with a DOI; None if the service has none. Errors as for `search`."""
-        record = self.asked(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True)
+        record = self.answer(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True)
         return next(readable([record], self.paper_of), None)
 
     def close(self) -> None:
@@ -162,11 +162,11 @@ class LookUp(ABC):
 
     def page(self, path: str, parameters: dict[str, str]) -> Page:
         """A page of what it lists, without what cannot be read; errors as for `search`."""
-        answer = self.asked(path, parameters) or {}
+        answer = self.answer(path, parameters) or {}
         records = answer.get(self.lists) or []
         return Page(list(readable(records, self.paper_of)), bool(answer.get("next", len(records) == PAGE)))
 
-    def asked(self, path: str, parameters: dict[str, str], *, may_lack: bool = False) -> dict[str, Any] | None:
+    def answer(self, path: str, parameters: dict[str, str], *, may_lack: bool = False) -> dict[str, Any] | None:
         """The object that it answers; None for what it lacks, if that `may_lack`. Errors as for `search`."""
         said, headers = self.signature(self.key_given(), self.manners.email or os.environ.get(EMAIL, "").strip())
         sent, headers = ({name: value for name, value in one.items() if value} for one in (parameters | said, headers))
@@ -275,12 +275,12 @@ class OpenAlex(LookUp):
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Works for a query, which may have OR between words."""
-        asked = {"search": query, "per-page": str(PAGE), "page": str(offset // PAGE + 1), **self.fields}
+        parameters = {"search": query, "per-page": str(PAGE), "page": str(offset // PAGE + 1), **self.fields}
         first, last = years_of(filters)
         conditions = [f"from_publication_date:{first:04}-01-01"] if first is not None else []
         conditions += [f"to_publication_date:{last:04}-12-31"] if last is not None else []
         conditions += [f"cited_by_count:>{filters.min_citations - 1}"] if filters.min_citations else []
-        return self.page("works", {**asked, "filter": ",".join(conditions)})
+        return self.page("works", {**parameters, "filter": ",".join(conditions)})
 
     @staticmethod
     def paper_of(record: Mapping[str, Any]) -> Paper:
@@ -309,15 +309,15 @@ class Crossref(LookUp):
         first, last = years_of(filters)
         conditions = [f"from-pub-date:{first:04}"] if first is not None else []
         conditions += [f"until-pub-date:{last:04}"] if last is not None else []
-        asked = {"query.bibliographic": query, "rows": str(PAGE), "offset": str(offset)}
-        return self.page("works", {**asked, "filter": ",".join(conditions)})
+        parameters = {"query.bibliographic": query, "rows": str(PAGE), "offset": str(offset)}
+        return self.page("works", {**parameters, "filter": ",".join(conditions)})
 
     def signature(self, _key: str, email: str) -> tuple[dict[str, str], dict[str, str]]:
         """The address, as a parameter."""
         return {"mailto": email}, {}
 
 
-def readable(records: Iterable[Any], parse: Callable[[Mapping[str, Any]], Found]) -> Iterator[Found]:
+def readable(records: Iterable[Any], parse: Callable[[Mapping[str, Any]], Item]) -> Iterator[Item]:
     """Records of an answer, parsed; those that cannot be read are left out."""
     for record in records:
         if isinstance(record, Mapping):

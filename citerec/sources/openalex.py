@@ -98,5 +98,5 @@ def _deletions(lines: Iterable[bytes]) -> Iterator[RawRecord]:
     for number, raw in enumerate(lines, 1):
         if raw.isspace() or HEADER_OF_DELETED.match(raw):
             continue
-        made = tried(lambda raw=raw: parse_deleted(raw), raw)  # type: ignore[misc]
-        yield RawRecord(number, raw, bad=made) if isinstance(made, BadRecord) else RawRecord(number, raw, (made,))
+        record = tried(lambda raw=raw: parse_deleted(raw), raw)  # type: ignore[misc]
+        yield RawRecord(number, raw, bad=record) if isinstance(record, BadRecord) else RawRecord(number, raw, (record,))

@@ -48,25 +48,25 @@ class SemanticScholar(Corpus):
 
     def releases(self) -> list[str]:
         """The names of its releases, oldest first: dates."""
-        return self._asked("release/", lambda names: sorted(map(str, names)))
+        return self._answer("release/", lambda names: sorted(map(str, names)))
 
     def release(self, name: str | None = None) -> Release:
         """A release; the newest one by default."""
         self.check_release(name, self.releases() if name else [])
-        return self._asked(f"release/{name or 'latest'}", self._release)
+        return self._answer(f"release/{name or 'latest'}", self._release)
 
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
         """The files of a dataset, with links that hold for some hours."""
         path = f"release/{release}/dataset/{dataset}"
-        return self._asked(path, lambda found: _files(dataset, "", found["files"]), needs_key=True)
+        return self._answer(path, lambda answer: _files(dataset, "", answer["files"]), needs_key=True)
 
     def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
         """The diffs after a release, joined over the datasets."""
-        newest = self._asked("release/latest", lambda found: str(found["release_id"]))
+        newest = self._answer("release/latest", lambda answer: str(answer["release_id"]))
         if newest == since:
             return []
         diffs = [
-            self._asked(f"diffs/{since}/to/{newest}/{dataset}", functools.partial(_diffs, dataset), needs_key=True)
+            self._answer(f"diffs/{since}/to/{newest}/{dataset}", functools.partial(_diffs, dataset), needs_key=True)
             for dataset in datasets
         ]
         steps = list(diffs[0])
@@ -90,12 +90,12 @@ class SemanticScholar(Corpus):
             return json_records(lines, parse_paper)
         return _joined(lines, _citation if file.dataset == "citations" else _text)
 
-    def _release(self, found: Any) -> Release:
-        listed = {entry["name"] for entry in found["datasets"]}
+    def _release(self, answer: Any) -> Release:
+        listed = {entry["name"] for entry in answer["datasets"]}
         datasets = tuple(dataset for dataset in _DATASETS.values() if dataset.name in listed)
-        return Release(str(found["release_id"]), datasets, str(found.get("README") or self.licence))
+        return Release(str(answer["release_id"]), datasets, str(answer.get("README") or self.licence))
 
-    def _asked(self, path: str, read: Callable[[Any], Value], *, needs_key: bool = False) -> Value:
+    def _answer(self, path: str, read: Callable[[Any], Value], *, needs_key: bool = False) -> Value:
         """What a function reads in an answer of the interface."""
         key = os.environ.get(self.key, "").strip()
         if needs_key and not key:
@@ -121,14 +121,14 @@ def _files(dataset: str, kind: str, links: Sequence[str]) -> list[RemoteFile]:
     return sorted(files, key=lambda file: file.name)
 
 
-def _diffs(dataset: str, found: Any) -> dict[tuple[str, str], tuple[list[RemoteFile], list[RemoteFile]]]:
+def _diffs(dataset: str, answer: Any) -> dict[tuple[str, str], tuple[list[RemoteFile], list[RemoteFile]]]:
     """Upserts and deletions of a dataset, by the releases between which they lie."""
     return {
         (str(diff["from_release"]), str(diff["to_release"])): (
             _files(dataset, "upserts", diff["update_files"]),
             _files(dataset, "deletes", diff["delete_files"]),
         )
-        for diff in found["diffs"]
+        for diff in answer["diffs"]
     }
 
 
@@ -166,5 +166,5 @@ def _citation(value: dict[str, Any]) -> Ids:
 
 def _id(value: dict[str, Any], key: str) -> str | None:
     """An id, which nearly always is a number."""
-    found = value.get(key)
-    return str(found) if type(found) is int else optional_id(value, key)
+    number = value.get(key)
+    return str(number) if type(number) is int else optional_id(value, key)

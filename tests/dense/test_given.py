@@ -12,7 +12,7 @@ from citerec import Index
 from citerec.errors import BuildError, CiterecError, SourceError
 from citerec.index.build import encode_index
 from citerec.index.describe import verify
-from citerec.index.vectors import Asked, DenseOptions
+from citerec.index.vectors import DenseOptions, SearchKind
 from citerec.records import Paper
 from tests.conftest import write_lines
 from tests.dense.conftest import build, rows_of, unit_vectors, vectors_of, write_arrays
@@ -72,7 +72,7 @@ def test_papers_and_vectors_without_each_other_are_counted(tmp_path: Path) -> No
     vectors = build(tmp_path / "index", papers, options(path))
     assert (vectors.manifest.count, vectors.manifest.without_vector) == (40, 2)
     assert vectors.manifest.faults == {"of papers not in the index": 20}
-    assert vectors.known[rows_of(tmp_path / "index", ["900", "901", "100"])].tolist() == [False, False, True]
+    assert vectors.has_vector[rows_of(tmp_path / "index", ["900", "901", "100"])].tolist() == [False, False, True]
 
 
 def test_the_last_vector_of_a_paper_counts(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("kind", ["exact", "flat"])
-def test_a_full_disk_is_told(small_disk: Path, tmp_path: Path, kind: Asked) -> None:
+def test_a_full_disk_is_told(small_disk: Path, tmp_path: Path, kind: SearchKind) -> None:
     Index.build(PAPERS, small_disk / "index")
     given = write_arrays(tmp_path / "given", IDS, unit_vectors(60, 4096).astype(np.float16))
     with pytest.raises(BuildError, match="cannot write"):

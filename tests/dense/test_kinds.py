@@ -12,8 +12,8 @@ from citerec.files.progress import no_progress
 from citerec.index.manifest import checksum
 from citerec.index.vectors import (
     VALUES,
-    Asked,
     DenseManifest,
+    SearchKind,
     Vectors,
     blank_vectors,
     build_faiss,
@@ -22,11 +22,11 @@ from citerec.index.vectors import (
 )
 from tests.dense.conftest import unit_vectors
 
-FAISS: tuple[Asked, ...] = ("flat", "ivfsq", "ivfpq", "hnsw")
+FAISS: tuple[SearchKind, ...] = ("flat", "ivfsq", "ivfpq", "hnsw")
 COUNT, D = 10_000, 16  # enough for IVF-PQ to learn from
 
 
-def write(folder: Path, values: NDArray[np.float32], kind: Asked = "exact") -> Vectors:
+def write(folder: Path, values: NDArray[np.float32], kind: SearchKind = "exact") -> Vectors:
     """The vectors of a folder that is written without an index of papers."""
     folder.mkdir()
     blank_vectors(folder, *values.shape)[:] = values
@@ -72,7 +72,7 @@ def values() -> NDArray[np.float32]:
 
 
 @pytest.fixture(scope="module")
-def searched(values: NDArray[np.float32], tmp_path_factory: pytest.TempPathFactory) -> dict[Asked, Vectors]:
+def searched(values: NDArray[np.float32], tmp_path_factory: pytest.TempPathFactory) -> dict[SearchKind, Vectors]:
     folder = tmp_path_factory.mktemp("kinds")
     return {kind: write(folder / kind, values, kind) for kind in ("exact", *FAISS)}
 
@@ -80,7 +80,7 @@ def searched(values: NDArray[np.float32], tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.parametrize("k", [1, 10, 500, COUNT])
 @pytest.mark.parametrize("share", [None, 0.9, 0.3, 0.01, 0.0])
 def test_numpy_finds_exactly_what_brute_force_finds(
-    searched: dict[Asked, Vectors], values: NDArray[np.float32], k: int, share: float | None
+    searched: dict[SearchKind, Vectors], values: NDArray[np.float32], k: int, share: float | None
 ) -> None:
     vectors, random = searched["exact"], np.random.default_rng(5)
     mask = None if share is None else random.random(COUNT) < share
@@ -108,7 +108,7 @@ def test_of_more_equal_vectors_than_are_compared_again_the_first_come_first(tmp_
 
 @pytest.mark.parametrize("kind", FAISS)
 def test_faiss_finds_the_same_first_hits(
-    searched: dict[Asked, Vectors], values: NDArray[np.float32], kind: Asked, monkeypatch: pytest.MonkeyPatch
+    searched: dict[SearchKind, Vectors], values: NDArray[np.float32], kind: SearchKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("citerec.index.vectors._FEW", 0)
     vectors, exact = searched[kind], searched["exact"]
@@ -120,7 +120,7 @@ def test_faiss_finds_the_same_first_hits(
             right, right_scores = exact.nearest(values[near], 100, mask)
             assert len(rows) == len(right), "as many as there are"
             assert mask[rows].all()
-            assert vectors.known[rows].all()
+            assert vectors.has_vector[rows].all()
             assert rows[:1].tolist() == right[:1].tolist()
             assert scores[:1].tolist() == right_scores[:1].tolist(), "cosines in half precision, whatever searched"
             shared.append(len(np.intersect1d(rows, right)) / max(1, len(right)) if len(right) else 1)
@@ -129,7 +129,7 @@ def test_faiss_finds_the_same_first_hits(
 
 @pytest.mark.parametrize("kind", FAISS)
 def test_faiss_is_mapped_and_searched_by_several_threads(
-    searched: dict[Asked, Vectors], values: NDArray[np.float32], kind: Asked, monkeypatch: pytest.MonkeyPatch
+    searched: dict[SearchKind, Vectors], values: NDArray[np.float32], kind: SearchKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("citerec.index.vectors._FEW", 0)
     vectors = searched[kind]
@@ -150,7 +150,7 @@ def test_faiss_is_mapped_and_searched_by_several_threads(
 
 @pytest.mark.parametrize("kind", ["flat", "ivfsq"])
 def test_equal_vectors_make_equal_bytes(
-    searched: dict[Asked, Vectors], tmp_path: Path, values: NDArray[np.float32], kind: Asked
+    searched: dict[SearchKind, Vectors], tmp_path: Path, values: NDArray[np.float32], kind: SearchKind
 ) -> None:
     again = write(tmp_path / kind, values, kind)
     assert (again.path / "index.faiss").read_bytes() == (searched[kind].path / "index.faiss").read_bytes()

@@ -277,7 +277,7 @@ def test_given_vectors_are_added_to_and_removed(tmp_path: Path) -> None:
     made, rows = Vectors(generation_of(index) / "dense"), OpenIndex.open(index).rows
     expected = {f"p{n}": vectors[n] for n in range(39) if n not in (7, 30)}
     expected |= {"p39": vectors[40], "p40": vectors[41], "p41": vectors[42]}
-    assert set(rows.paper_ids(np.flatnonzero(made.known))) == expected.keys()
+    assert set(rows.paper_ids(np.flatnonzero(made.has_vector))) == expected.keys()
     assert made.manifest.without_vector == 1  # no model "m" is there to encode p42
     for paper_id, vector in expected.items():
         assert made.values[rows.rows([paper_id])[0]] == pytest.approx(vector, abs=1e-3)

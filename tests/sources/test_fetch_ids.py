@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.corpus.matching import acl_in, asked, names_of
+from citerec.corpus.matching import acl_in, canonical_id, names_of
 from citerec.records import Paper
 from citerec.sources.base import Ids, loaded
 
@@ -48,7 +48,7 @@ def test_ids_are_a_set_of_texts(tmp_path_factory: pytest.TempPathFactory, one: s
     ],
 )
 def test_ids_as_people_write_them(written: str, meant: str) -> None:
-    assert asked(written) == meant
+    assert canonical_id(written) == meant
 
 
 def test_ids_in_addresses() -> None:

@@ -87,17 +87,17 @@ class Analysis(NamedTuple):
 
 def analysis_of(texts: Sequence[str]) -> Analysis:
     """The terms of some texts; each different word is stemmed once."""
-    known: defaultdict[str, int] = defaultdict()
-    known.default_factory = known.__len__  # a new word gets the next number
-    found, lengths = array.array("i"), np.empty(len(texts), np.int64)
+    vocabulary: defaultdict[str, int] = defaultdict()
+    vocabulary.default_factory = vocabulary.__len__  # a new word gets the next number
+    word_ids, lengths = array.array("i"), np.empty(len(texts), np.int64)
     for at, text in enumerate(texts):
         words = words_of(text)
         lengths[at] = len(words)
-        found.extend(map(known.__getitem__, words))
-    stemmed = stems([*known])
+        word_ids.extend(map(vocabulary.__getitem__, words))
+    stemmed = stems([*vocabulary])
     numbers = np.array([*map(hash_of, stemmed)], np.uint64)
     numbers, firsts, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-    kept, words_at = np.array([word not in STOP_WORDS for word in known], bool), np.frombuffer(found, np.intc)
+    kept, words_at = np.array([word not in STOP_WORDS for word in vocabulary], bool), np.frombuffer(word_ids, np.intc)
     is_term = kept[words_at]
     owners = np.repeat(np.arange(len(texts)), lengths)[is_term]
     terms = [stemmed[at] for at in firsts.tolist()]

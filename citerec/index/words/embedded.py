@@ -111,12 +111,12 @@ class Postings:
 
     def scores_of(self, rows: Rows, terms: Sequence[str], bm25: Parameters) -> Floats:
         """The scores of some terms in some texts, (rows, terms); 0 where a text lacks the term."""
-        found = np.zeros((len(rows), len(terms)), np.float32)
+        table = np.zeros((len(rows), len(terms)), np.float32)
         for at, having, scores in self._columns(terms, bm25):
             # Of one type: else all rows of the term would be made of the other.
             where = places_of(having, rows.astype(having.dtype))
-            found[:, at] = np.where(where >= 0, scores[where], np.float32(0))
-        return found
+            table[:, at] = np.where(where >= 0, scores[where], np.float32(0))
+        return table
 
 
 def best_rows(scores: Floats, k: int) -> Rows:
@@ -148,8 +148,8 @@ class PostingsWriter:
         self._postings = (self._work / "postings").open("w+b")
         # Each term once, in order of `_new`; these numbers of terms; and the same numbers sorted.
         self._spelled = (self._work / "terms.txt").open("w+", encoding="utf-8", newline="\n")
-        self._known = np.zeros(0, np.uint64)
-        self._new = [self._known]
+        self._terms = np.zeros(0, np.uint64)
+        self._new = [self._terms]
         # Of each part the numbers of its terms, in order; where the postings of each begin, and those of the last end.
         self._parts: list[tuple[NDArray[np.uint64], Rows]] = []
         self._lengths = [np.zeros(0, np.int32)]
@@ -161,10 +161,10 @@ class PostingsWriter:
         places, firsts = np.unique(keys >> 32, return_index=True)
         numbers = texts.numbers[places]
         self._parts.append((numbers, self._written + np.append(firsts, len(keys))))
-        is_new = places_of(self._known, numbers) < 0
+        is_new = places_of(self._terms, numbers) < 0
         self._spelled.writelines(f"{texts.terms[place]}\n" for place in places[is_new].tolist())
         self._new.append(numbers[is_new])
-        self._known = np.sort(np.concatenate([self._known, numbers[is_new]]), kind="stable")  # merges two runs
+        self._terms = np.sort(np.concatenate([self._terms, numbers[is_new]]), kind="stable")  # merges two runs
         postings = np.empty(len(keys), _POSTING)
         postings["row"] = (keys & 0xFFFFFFFF) + self._count
         postings["times"] = np.minimum(times, _MOST_TIMES)
@@ -174,7 +174,7 @@ class PostingsWriter:
 
     def finish(self) -> None:
         """Merges the parts, a range of terms at a time, and writes what `Postings` and bm25s read."""
-        terms, lengths = self._known, np.concatenate(self._lengths)
+        terms, lengths = self._terms, np.concatenate(self._lengths)
         parts = [(np.searchsorted(terms, numbers), begins) for numbers, begins in self._parts]
         counts = np.zeros(len(terms), np.int64)
         for places, of_part in parts:
@@ -192,11 +192,11 @@ class PostingsWriter:
                     # Read, not mapped: pages of a map would count as memory of this process until its end.
                     self._postings.seek(int(of_part[begin]) * _POSTING.itemsize)
                     postings.append(np.fromfile(self._postings, _POSTING, of_part[end] - of_part[begin]))
-                of_terms, found = np.concatenate(owners), np.concatenate(postings)
+                of_terms, entries = np.concatenate(owners), np.concatenate(postings)
                 order = np.argsort(of_terms, kind="stable")  # parts are in order of row
-                of_terms, found = of_terms[order], found[order]
-                tf = found["times"].astype(np.float32)
-                append(**{SCORES: weights[of_terms] * tf / (tf + norms[found["row"]]), ROWS: found["row"]})
+                of_terms, entries = of_terms[order], entries[order]
+                tf = entries["times"].astype(np.float32)
+                append(**{SCORES: weights[of_terms] * tf / (tf + norms[entries["row"]]), ROWS: entries["row"]})
         with self._spelled as lines, (self._folder / VOCABULARY).open("w", encoding="utf-8") as file:
             lines.seek(0)
             file.write("{")
@@ -205,9 +205,9 @@ class PostingsWriter:
                 term = json.dumps(next(lines).rstrip("\n"), ensure_ascii=False)
                 file.write(f",{term}:{place}" if at else f"{term}:{place}")
             file.write("}")
-        stated: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
-        stated |= {"k1": K1, "b": B, "delta": 0.5, "num_docs": self._count}
-        write_json(self._folder / PARAMETERS, stated)
+        params: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
+        params |= {"k1": K1, "b": B, "delta": 0.5, "num_docs": self._count}
+        write_json(self._folder / PARAMETERS, params)
         shutil.rmtree(self._work)
 
 
@@ -264,13 +264,13 @@ class EmbeddedWords(base.Engine):
             self._postings[base.CITANCE] = Postings(self._folder / base.CITANCES, int(self._begins[-1]))
             self._cited = np.flatnonzero(np.diff(self._begins))
             self._firsts, self._counts = self._begins[self._cited], np.diff(self._begins)[self._cited]
-        self._known = functools.lru_cache(_KEPT)(self._known_in)
+        self._mask = functools.lru_cache(_KEPT)(self._mask_in)
 
-    def _known_in(self, year: int | None) -> Mask:
+    def _mask_in(self, year: int | None) -> Mask:
         """Which sentences may be known in a year, (sentences,)."""
-        return np.repeat(self._citing.known(Filters(as_of_year=year)), np.diff(self._citing.sentence_begins))
+        return np.repeat(self._citing.mask(Filters(as_of_year=year)), np.diff(self._citing.sentence_begins))
 
-    def search(self, query: base.Query, k: int, filters: Filters) -> base.Found | None:
+    def search(self, query: base.Query, k: int, filters: Filters) -> base.SearchHits | None:
         """As `Engine.search`."""
         terms = term_weights(query.texts)
         if not terms:
@@ -283,11 +283,11 @@ class EmbeddedWords(base.Engine):
         if query.citances:
             return self._with_sentences(scores, passing, terms, query, k, filters)
         rows = best_rows(scores, k)
-        return base.Found(base.Hits(rows, scores[rows].astype(np.float64), rows))
+        return base.SearchHits(base.Hits(rows, scores[rows].astype(np.float64), rows))
 
     def _with_sentences(
         self, words: Floats, passing: Mask, terms: Mapping[str, float], query: base.Query, k: int, filters: Filters
-    ) -> base.Found:
+    ) -> base.SearchHits:
         """What the k best papers by words and sentences need.
 
         Args:
@@ -301,10 +301,10 @@ class EmbeddedWords(base.Engine):
         weight, decay = query.citances, query.decay
         scores = np.zeros(int(self._begins[-1]), np.float32)
         self._postings[base.CITANCE].add(scores, terms, bm25=query.bm25)
-        scores *= self._known(filters.as_of_year)
+        scores *= self._mask(filters.as_of_year)
         if filters.citing_ids:
             sentence_begins = self._citing.sentence_begins
-            for pair in np.flatnonzero(~self._citing.known(Filters(citing_ids=filters.citing_ids))):
+            for pair in np.flatnonzero(~self._citing.mask(Filters(citing_ids=filters.citing_ids))):
                 scores[sentence_begins[pair] : sentence_begins[pair + 1]] = 0
         best = np.maximum.reduceat(scores, self._firsts) * passing[self._cited]
         # A paper scores at least its best sentence, and at most as if all of its sentences were as good.
@@ -326,7 +326,7 @@ class EmbeddedWords(base.Engine):
         papers = base.Hits(rows, words[rows].astype(np.float64), rows)
         cited = np.searchsorted(self._begins, said, "right") - 1
         sentences = base.Hits(cited, scores[said].astype(np.float64), said)
-        return base.Found(papers, sentences, float(scores[top[-1]]) if len(top) else 0.0)
+        return base.SearchHits(papers, sentences, float(scores[top[-1]]) if len(top) else 0.0)
 
     def sentence(self, document: Any) -> tuple[str, int]:
         """As `Engine.sentence`."""

@@ -74,8 +74,8 @@ def java_home() -> Path:
     named, version = os.environ.get("JAVA_HOME", ""), 0
     # Every runtime since Java 9 has its version in this file; running the program takes 50 ms.
     if named and (release := Path(named) / "release").is_file():
-        stated = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(encoding="utf-8"), re.MULTILINE)
-        version = int(stated[1]) if stated else 0
+        match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(encoding="utf-8"), re.MULTILINE)
+        version = int(match[1]) if match else 0
     if version >= NEEDED_JAVA:
         return Path(named)
     with contextlib.suppress(ImportError):
@@ -365,11 +365,11 @@ def _class(name: str) -> Any:
 @functools.cache
 def _text_type() -> Any:
     """Indexed with frequencies and norms, as BM25 needs; without positions and the text itself."""
-    made = _class("document.FieldType")()
-    made.setIndexOptions(_class("index.IndexOptions").DOCS_AND_FREQS)
-    made.setTokenized(True)
-    made.freeze()
-    return made
+    field_type = _class("document.FieldType")()
+    field_type.setIndexOptions(_class("index.IndexOptions").DOCS_AND_FREQS)
+    field_type.setTokenized(True)
+    field_type.freeze()
+    return field_type
 
 
 @functools.lru_cache(maxsize=4096)

@@ -75,13 +75,13 @@ class Address(NamedTuple):
             InputError: It has not this form. It is not shown: it may hold a password.
         """
         with contextlib.suppress(ValueError):  # of port 65536, or the host a..b
-            if found := _SERVER.fullmatch(text):
-                where = urlsplit(found["place"])
+            if match := _SERVER.fullmatch(text):
+                where = urlsplit(match["place"])
                 (where.hostname or "").encode("idna")
                 if where.port != 0:
-                    return cls(found["place"].rstrip("/"), found["name"])
-        if found := _FOLDER.fullmatch(text):
-            return cls(f"{LOCAL}{Path(found['folder']).expanduser().absolute()}", found["name"])
+                    return cls(match["place"].rstrip("/"), match["name"])
+        if match := _FOLDER.fullmatch(text):
+            return cls(f"{LOCAL}{Path(match['folder']).expanduser().absolute()}", match["name"])
         raise InputError("this is not an address of Qdrant that citerec knows", FORM)
 
     @property
@@ -266,8 +266,8 @@ def _points(
         words = text_vector(base.texts_of(item), means)
         vector: dict[str, Any] = {base.WORDS: words} if words else {}
         if vectors is not None and base.KEY not in payload:
-            known, dense = vectors.of(papers.rows([payload[base.ID]]))
-            if known[0]:
+            has_vector, dense = vectors.of(papers.rows([payload[base.ID]]))
+            if has_vector[0]:
                 vector[DENSE] = dense[0].tolist()
         payload = {name: value for name, value in payload.items() if value not in (None, "", [])}
         yield models.PointStruct(id=point_id(base.key_of(item)), vector=vector, payload=payload)
@@ -361,9 +361,9 @@ class QdrantWords(base.Engine):
         on_progress("measuring texts", 0, 1)
         address, papers = Address.parse(layout.url or ""), PaperRows.open(folder)
         vectors = Vectors(folder / DENSE) if has_vectors(folder / DENSE) else None
-        made = vectors.manifest if vectors else None
-        made_by = f"{made.model} {made.identity} {made.max_tokens} {made.backend} {made.dimension}" if made else ""
-        metadata = Metadata(store.fingerprint(), mean_lengths(store, layout), made_by)
+        dense = vectors.manifest if vectors else None
+        maker = f"{dense.model} {dense.identity} {dense.max_tokens} {dense.backend} {dense.dimension}" if dense else ""
+        metadata = Metadata(store.fingerprint(), mean_lengths(store, layout), maker)
         live, changes = Metadata.at(address), base.changes_for(folder, layout, cls.name)
         if live and metadata.fits(live, (read_json(generation_of(folder.parent) / FILE_NAME) or {}).get("fingerprint")):
             metadata = metadata._replace(means=live.means)
@@ -372,7 +372,7 @@ class QdrantWords(base.Engine):
         expected = base.expected_of(counts)
         with failures(address):
             if changes is None:
-                names = {kind: address.create(kind, made.dimension if made else None) for kind in expected}
+                names = {kind: address.create(kind, dense.dimension if dense else None) for kind in expected}
             else:
                 collections = address.live()
                 names = {kind: collections[kind] for kind in expected}
@@ -408,17 +408,17 @@ class QdrantWords(base.Engine):
         vector = words_vector({(field, term): fields[field] * weights[term] for field, term in pairs})
         if vector is None:
             return None
-        asked = {"query": vector, "using": base.WORDS, "query_filter": filter_of(filters, kind)}
-        return functools.partial(_nearest, self._address, kind, self._rows, asked)
+        request = {"query": vector, "using": base.WORDS, "query_filter": filter_of(filters, kind)}
+        return functools.partial(_nearest, self._address, kind, self._rows, request)
 
     def term_scores(self, _: base.Query, field: str, terms: Sequence[str], keys: Sequence[base.Key]) -> base.Floats:
         """As `Engine.term_scores`."""
         points = [point_id(key) for key in keys]
         only = _filter([{"has_id": points}])
         vectors = (words_vector({(field, term): 1.0}) for term in terms)
-        asked = [models.QueryRequest(query=one, using=base.WORDS, filter=only, limit=len(points)) for one in vectors]
+        batch = [models.QueryRequest(query=one, using=base.WORDS, filter=only, limit=len(points)) for one in vectors]
         with failures(self._address):
-            answers = self._address.client.query_batch_points(self._address.alias(base.kind_of(field)), requests=asked)
+            answers = self._address.client.query_batch_points(self._address.alias(base.kind_of(field)), requests=batch)
         scores = np.zeros((len(points), len(terms)))
         for place, answer in enumerate(answers):
             of_points = {str(point.id): point.score for point in answer.points}

@@ -49,7 +49,7 @@ def test_they_are_written_in_parts(part: int, tmp_path: Path, monkeypatch: pytes
         store.write(changes_of(PAPERS))
         write_rows(tmp_path / COLUMNS, store)
     opened = PaperRows.open(tmp_path)
-    assert same(opened.known, columns_of(PAPERS)) and opened.paper_ids(np.arange(3)) == ["a", "b", "c"]
+    assert same(opened.columns, columns_of(PAPERS)) and opened.paper_ids(np.arange(3)) == ["a", "b", "c"]
     assert opened.citing is None
     (tmp_path / COLUMNS / "words.npy").write_bytes((tmp_path / COLUMNS / "words.npy").read_bytes()[:-1])
     with pytest.raises(IndexUnusableError, match=r"words.npy cannot be read .*Build the index again"):
