@@ -31,8 +31,8 @@ from citerec.index.vectors import (
     build_faiss,
     finish_vectors,
 )
+from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
-from citerec.retrieve.opened import OpenIndex
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "acm"
 KINDS: tuple[SearchKind, ...] = ("exact", "flat", "ivfsq", "ivfpq", "hnsw")

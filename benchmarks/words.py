@@ -26,7 +26,7 @@ from citerec.contexts.topic import Topic, topic_of
 from citerec.index.build import build_index
 from citerec.index.words.analysis import term_weights
 from citerec.records import NO_FILTERS
-from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.words import WordSettings
 
 ACM = Path(__file__).parents[2] / "shared" / "data" / "acm"

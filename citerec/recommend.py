@@ -29,9 +29,8 @@ from citerec.index.manifest import Manifest, generation_of, open_store, opened
 from citerec.models.loading import MANIFEST
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
-from citerec.retrieve.base import RETRIEVERS, Candidate, Candidates, Retriever
+from citerec.retrieve.base import RETRIEVERS, Candidate, Candidates, OpenIndex, Retriever
 from citerec.retrieve.fusion import FusedRetriever, Fusion
-from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
 from citerec.settings import live_folder

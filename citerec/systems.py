@@ -19,9 +19,8 @@ from citerec.index.describe import vectors_beside
 from citerec.index.manifest import DENSE, Manifest, find_index, generation_of, trained_of
 from citerec.index.vectors import has_vectors
 from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
-from citerec.retrieve.base import RETRIEVERS, Retriever, lacks_model
+from citerec.retrieve.base import RETRIEVERS, OpenIndex, Retriever, lacks_model
 from citerec.retrieve.fusion import Fusion
-from citerec.retrieve.opened import OpenIndex
 from citerec.settings import (
     RECIPES,
     PartSettings,

@@ -28,8 +28,8 @@ from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Answer, Context, Filters, Paper
-from citerec.retrieve.base import Candidates
-from citerec.retrieve.opened import OpenIndex, papers_of_index
+from citerec.retrieve.base import Candidates, OpenIndex
+from citerec.retrieve.entries import papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others

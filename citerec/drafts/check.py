@@ -46,7 +46,8 @@ from citerec.errors import CiterecError
 from citerec.files.registry import Registry
 from citerec.files.text import names_in
 from citerec.records import MARKER, Paper
-from citerec.retrieve.opened import OpenIndex, title_search
+from citerec.retrieve.base import OpenIndex
+from citerec.retrieve.entries import title_search
 from citerec.version import __version__
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from citerec.corpus import store as stores
+from citerec.corpus import stores
 from citerec.corpus.base import IDS, REMOVED, Shard, corpus_of, find_shards
 from citerec.corpus.ingest import ingest, write_quarantine
-from citerec.corpus.store import PaperStore, SqliteStore, address_of, is_mongodb, name_of
+from citerec.corpus.store import PaperStore, SqliteStore
 from citerec.errors import InputError, SourceError
 from citerec.files.addresses import path_of
 from citerec.files.hashing import identity
@@ -71,7 +71,7 @@ def build_index(
     options = options or BuildOptions()
     if not manifests.may_hold_index(out):
         raise SourceError(f"{out} exists and is not an index", "Give another --out, or remove it first.")
-    if options.store and not is_mongodb(options.store):
+    if options.store and not stores.is_mongodb(options.store):
         remedy = "Write --store mongodb://HOST/DATABASE, or leave it out."
         raise InputError("the store of an index is a file in the index, or a MongoDB database", remedy)
     start = sources[0] if len(sources) == 1 and is_index(sources[0]) else None
@@ -141,7 +141,7 @@ def _changeable(index: Path) -> Manifest:
     manifest = Manifest.read(index)
     if manifest.store:
         command = f"citerec index build … --store mongodb://HOST/NEW --out {index}"
-        fault = f"{index} keeps its records in {name_of(manifest.store)}: it cannot be changed"
+        fault = f"{index} keeps its records in {stores.name_of(manifest.store)}: it cannot be changed"
         raise InputError(fault, f"Build it again, into another database: {command}")
     return manifest
 
@@ -172,7 +172,7 @@ def _next_generation(
     plan = {
         "start": start and _changeable(start).fingerprint,
         "shards": [[*identity(shard.path), shard.format] for shard in shards],
-        "store": options.store and address_of(options.store),
+        "store": options.store and stores.address_of(options.store),
         "layout": options.layout.model_dump(),
     }
     _ = ENGINES[options.layout.engine]  # an unknown one ends here, not after hours
@@ -282,7 +282,7 @@ def _write_parts(
     manifest = Manifest(
         citerec=__version__,
         **layout.model_dump(),
-        store=options.store and address_of(options.store),
+        store=options.store and stores.address_of(options.store),
         fingerprint=fingerprint,
         counts=IndexCounts(**asdict(counts), duplicates=duplicates, bad=bad),
         sources=sources,

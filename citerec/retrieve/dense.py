@@ -9,7 +9,7 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,9 @@ from citerec.models.encoder import BackendName, Encoder
 from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.retrieve.base import Candidates, CitanceKey, Citances, Floats, Retriever, Rows, check_asked
+from citerec.retrieve.base import Candidates, CitanceKey, Citances, Floats, OpenIndex, Retriever, Rows, check_asked
 from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Weight
-
-if TYPE_CHECKING:
-    from citerec.retrieve.opened import OpenIndex
 
 Vector = NDArray[np.float32]
 
@@ -106,7 +103,7 @@ class DenseRetriever(Retriever):
         return ""
 
     @classmethod
-    def open(cls, index: "OpenIndex", settings: Any) -> Self:
+    def open(cls, index: OpenIndex, settings: Any) -> Self:
         """Opens the vectors of an index: the folder of the retriever's name."""
         folder = index.folder / cls.name
         if not folder.is_dir():
@@ -119,7 +116,7 @@ class DenseRetriever(Retriever):
         folder = generation_of(index) / cls.name
         return provenance_of_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
 
-    def __init__(self, folder: Path, settings: Any, index: "OpenIndex") -> None:
+    def __init__(self, folder: Path, settings: Any, index: OpenIndex) -> None:
         chosen: Any = self.Settings() if settings is None else settings
         self.settings, self.folder, self.papers = chosen, folder, index.rows
         engine = ENGINES[index.manifest.engine]
@@ -293,7 +290,7 @@ class ProfileRetriever(Retriever):
     filters_itself = True
 
     @classmethod
-    def open(cls, index: "OpenIndex", settings: ProfileSettings) -> Self:
+    def open(cls, index: OpenIndex, settings: ProfileSettings) -> Self:
         """Opens the vectors of papers and of citing sentences of an index."""
         if not (index.folder / NAME).is_dir():
             raise SettingsError(
@@ -312,7 +309,7 @@ class ProfileRetriever(Retriever):
         """What the encoder learnt from."""
         return DenseRetriever.provenance_at(index, DenseSettings())
 
-    def __init__(self, index: "OpenIndex", settings: ProfileSettings | None = None) -> None:
+    def __init__(self, index: OpenIndex, settings: ProfileSettings | None = None) -> None:
         self.settings = settings or ProfileSettings()
         dense = DenseSettings(neighbours=self.settings.neighbours, citing=self.settings.citing, cited=0)
         self._dense = DenseRetriever.open(index, dense)

@@ -1,7 +1,7 @@
 """What the draft cites already: nearly half of all citations repeat one that the same text made before."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -9,11 +9,8 @@ from citerec.contexts.topic import Topic
 from citerec.index.manifest import DENSE
 from citerec.index.vectors import Vectors, has_vectors
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import Candidates, Floats, Retriever, Rows, check_asked
+from citerec.retrieve.base import Candidates, Floats, OpenIndex, Retriever, Rows, check_asked
 from citerec.settings import PartSettings
-
-if TYPE_CHECKING:
-    from citerec.retrieve.opened import OpenIndex
 
 _LEAST = 1e-6
 
@@ -29,11 +26,11 @@ class DraftRetriever(Retriever):
     label = "cited in the draft"
 
     @classmethod
-    def open(cls, index: "OpenIndex", _settings: PartSettings) -> Self:
+    def open(cls, index: OpenIndex, _settings: PartSettings) -> Self:
         """Opens it on an index, with the vectors of the papers if there are any."""
         return cls(index)
 
-    def __init__(self, index: "OpenIndex") -> None:
+    def __init__(self, index: OpenIndex) -> None:
         self._rows = index.rows
         self._vectors = Vectors(index.folder / DENSE) if has_vectors(index.folder / DENSE) else None
 

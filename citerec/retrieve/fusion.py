@@ -11,8 +11,7 @@ from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.records import NO_FILTERS, Filters, Match, Reason
-from citerec.retrieve.base import Candidate, Candidates, Citances, Floats, Retriever, Rows
-from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.base import Candidate, Candidates, Citances, Floats, OpenIndex, Retriever, Rows
 from citerec.settings import PartSettings, Weight
 
 

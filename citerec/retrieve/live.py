@@ -21,8 +21,8 @@ from citerec.files.text import STOP_WORDS
 from citerec.index.columns import PaperRows, columns_of
 from citerec.index.manifest import IndexCounts, Manifest
 from citerec.records import NO_FILTERS, Filters, Match, Paper
-from citerec.retrieve.base import Candidate, Candidates, Retriever, check_asked
-from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.base import Candidate, Candidates, OpenIndex, Retriever, check_asked
+from citerec.retrieve.entries import papers_of_index
 from citerec.settings import PartSettings, live_folder
 from citerec.sources.look_up import EMAIL, PAGE, LookUp, Manners, OpenAlex, SemanticScholar, years_of
 from citerec.version import __version__
@@ -107,7 +107,9 @@ class LiveRetriever(Retriever):
         """The ids in the index of papers that the service listed, without those that the index lacks."""
         index_ids = self._index_ids if len(self._index_ids) < _KEPT_IDS else {}
         if new := [paper for paper in papers if paper.paper_id not in index_ids]:
-            new_ids = self._index.ids_of(new)
+            index = self._index
+            by_id = {paper.paper_id: paper for paper in new}
+            new_ids = index.take_in(new) if isinstance(index, LiveIndex) else papers_of_index(by_id, index)
             index_ids = {**index_ids, **{paper.paper_id: new_ids.get(paper.paper_id) for paper in new}}
         ids = [paper_id for paper in papers if (paper_id := index_ids[paper.paper_id]) is not None]
         with self._lock:
@@ -200,7 +202,7 @@ class LiveIndex(OpenIndex):
         """Forgets the papers."""
         self.store.close()
 
-    def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
+    def take_in(self, papers: Sequence[Paper]) -> Mapping[str, str]:
         """Takes in papers from elsewhere; their ids stay."""
         with self._lock:
             self.store.write(changes_of(papers))

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,8 @@ from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Query, SearchHits
 from citerec.index.columns import PaperRows, Rows, owners_of, places_in
 from citerec.index.words.analysis import hash_of
 from citerec.records import MARKER, NO_FILTERS, Filters, Match
-from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, Retriever
+from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, OpenIndex, Retriever
 from citerec.settings import PartSettings, Weight
-
-if TYPE_CHECKING:
-    from citerec.retrieve.opened import OpenIndex
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64: rows that differ by one get unlike numbers
 
@@ -108,13 +105,13 @@ class WordsRetriever(Retriever):
     filters_itself = True
 
     @classmethod
-    def open(cls, index: "OpenIndex", settings: WordSettings) -> Self:
+    def open(cls, index: OpenIndex, settings: WordSettings) -> Self:
         """Opens the words of an index."""
         if not index.manifest.engine:
             raise SettingsError("this needs an index", "Build one: citerec index build SOURCE… --out indexes/NAME")
         return cls(index, settings)
 
-    def __init__(self, index: "OpenIndex", settings: WordSettings) -> None:
+    def __init__(self, index: OpenIndex, settings: WordSettings) -> None:
         self.index, self.settings, self._engine = index, settings, index.engine
         weights, manifest = settings.weights, index.manifest
         own = {TEXT: weights.text, TITLE: weights.title, ABSTRACT: weights.abstract}

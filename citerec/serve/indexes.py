@@ -21,8 +21,8 @@ from citerec.errors import CiterecError, InputError, QueryError, SettingsError
 from citerec.index.manifest import find_index, identity
 from citerec.recommend import Recommender
 from citerec.records import Filters, Paper
-from citerec.retrieve.base import Retriever
-from citerec.retrieve.opened import OpenIndex, papers_of_index, title_words
+from citerec.retrieve.base import OpenIndex, Retriever
+from citerec.retrieve.entries import papers_of_index, title_words
 from citerec.systems import choose
 
 log = logging.getLogger("citerec.serve")

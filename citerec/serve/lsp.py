@@ -35,7 +35,7 @@ from citerec.files.text import one_line
 from citerec.index.columns import words_in
 from citerec.recommend import Recommender
 from citerec.records import Answer, Context, Paper
-from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.base import OpenIndex
 from citerec.serve.indexes import Matches, ServedIndex, shown
 from citerec.version import __version__
 from citerec.write.drafting import tldrs

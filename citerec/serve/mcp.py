@@ -24,7 +24,7 @@ from citerec.drafts.check import Match, Options, check_draft, match_entries
 from citerec.drafts.files import Files
 from citerec.errors import CiterecError, InputError, first_fault
 from citerec.records import MARKER, Filters, json_id, paper_to_json
-from citerec.retrieve.opened import papers_of_index
+from citerec.retrieve.entries import papers_of_index
 from citerec.serve.indexes import ServedIndex, find_papers, known_papers, shown, visible
 from citerec.serve.schemas import PaperId, bounded, listed_json, marked
 from citerec.version import __version__

@@ -17,8 +17,8 @@ from citerec.index.vectors import DenseManifest, DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.records import Filters
+from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
-from citerec.retrieve.opened import OpenIndex
 from tests.conftest import DEMO, Citerec, write_lines
 from tests.dense.conftest import rows_of, unit_vectors, vectors_of, write_arrays
 

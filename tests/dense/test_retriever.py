@@ -14,8 +14,8 @@ from citerec.index.manifest import generation_of
 from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.records import NO_FILTERS, Filters, Paper
+from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.dense import DenseRetriever, DenseSettings
-from citerec.retrieve.opened import OpenIndex
 from tests.dense.conftest import WORDS, build, papers_of, rows_of, unit_vectors, vectors_of, write_arrays
 from tests.tiny_models import write_tiny_scibert
 

@@ -13,7 +13,7 @@ from citerec.drafts.bibliography import read_entries
 from citerec.drafts.check import CHECKS, Finding, Options, check_draft, sarif, selected
 from citerec.errors import CiterecError, InputError
 from citerec.index.build import build_index
-from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.base import OpenIndex
 from tests.conftest import s2ag_paper, write_lines
 
 AUTHORS = [{"name": "Ada Roe"}, {"name": "Wei Lee"}]

@@ -15,7 +15,7 @@ from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.manifest import Layout, open_store
 from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context, Filters
-from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.run import SearchOptions
 from citerec.retrieve.words import SORTS
 from citerec.systems import Recipe

@@ -21,7 +21,7 @@ from citerec.index.manifest import Layout, Manifest, generation_of, open_store
 from citerec.index.vectors import DenseOptions, Vectors
 from citerec.recommend import Recommender
 from citerec.records import Paper
-from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.base import OpenIndex
 from citerec.systems import Recipe
 from tests.conftest import Citerec, s2ag_paper, write_lines
 from tests.dense.conftest import unit_vectors, write_arrays

@@ -99,7 +99,7 @@ def test_threads_that_call_first_at_once_do_not_end_the_process(lucene_index: Pa
     code = (
         "import sys, threading\n"
         "from citerec import Context, Filters\nfrom citerec.contexts.topic import topic_of\n"
-        "from citerec.retrieve.opened import OpenIndex\n"
+        "from citerec.retrieve.base import OpenIndex\n"
         "sys.setswitchinterval(1e-6)\n"
         f"words, all_there = OpenIndex.open({str(lucene_index)!r}).words, threading.Barrier(8)\n"
         "topic, filters = topic_of(Context(text='Deep networks <REF>')), Filters(as_of_year=2012, citing_ids=('x',))\n"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.store import PaperStore, open_store
+from citerec.corpus.store import PaperStore
+from citerec.corpus.stores import open_store
 
 REAL = "CITEREC_TEST_MONGODB_URI"
 KINDS = ("sqlite", "nx-27017", "mongodb")

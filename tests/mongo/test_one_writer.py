@@ -14,7 +14,8 @@ import pytest
 from citerec.corpus import mongo_store
 from citerec.corpus.base import REMOVED, Shard
 from citerec.corpus.ingest import ingest
-from citerec.corpus.store import PaperStore, SqliteStore, StoreError, changes_of, open_store
+from citerec.corpus.store import PaperStore, SqliteStore, StoreError, changes_of
+from citerec.corpus.stores import open_store
 from citerec.errors import InputError
 from citerec.records import Paper
 from tests.conftest import ROOT, write_lines

@@ -13,7 +13,7 @@ from typing import Any
 
 from citerec.corpus import ingest as ingest_module, mongo_store
 from citerec.corpus.base import Shard
-from citerec.corpus.store import open_store
+from citerec.corpus.stores import open_store
 
 
 def main(address: str, shards: str, seconds: str, pause: str) -> None:

@@ -12,7 +12,7 @@ from citerec.drafts.bibliography import Bibliography
 from citerec.errors import InputError
 from citerec.recommend import Recommender
 from citerec.records import Paper
-from citerec.retrieve.opened import papers_of_index
+from citerec.retrieve.entries import papers_of_index
 from citerec.serve.indexes import Matches
 from tests.serve.test_hostile import HTML
 

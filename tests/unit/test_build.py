@@ -22,7 +22,8 @@ from typing import Any
 import orjson
 import pytest
 
-from citerec.corpus.store import PaperStore, open_store
+from citerec.corpus.store import PaperStore
+from citerec.corpus.stores import open_store
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.diagnostics.families import families_named
 from citerec.diagnostics.sets import SetManifest, read_set

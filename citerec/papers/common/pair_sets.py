@@ -23,7 +23,7 @@ from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import Step, read_json
 from citerec.files.writing import Kind, alone, beside
 from citerec.index.manifest import Manifest
-from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.base import OpenIndex
 from citerec.settings import Natural, Share
 from citerec.version import __version__
 from citerec.write.task_files import task_record

@@ -17,11 +17,10 @@ from citerec.index.manifest import trained_of
 from citerec.models.encoder import batches_by_length
 from citerec.models.find import bare_name, model_or_own, quiet_libraries
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.retrieve.base import Candidate, Retriever, check_asked
+from citerec.retrieve.base import Candidate, OpenIndex, Retriever, check_asked
 
 if TYPE_CHECKING:
     from citerec.models.text_models import ModelKind, TextModel
-    from citerec.retrieve.opened import OpenIndex
 
 # At once, on a CPU and on a GPU: tokens of inputs with their beams, padding included; and scores of words, 4 bytes
 # each, which are kept at every step.
@@ -154,7 +153,7 @@ class WritingRetriever(Retriever):
     remedy: ClassVar[str]
 
     @classmethod
-    def open(cls, index: "OpenIndex", settings: Any) -> Self:
+    def open(cls, index: OpenIndex, settings: Any) -> Self:
         """Opens the retriever; the model is opened when it is first needed."""
         return cls(index, settings)
 
@@ -176,7 +175,7 @@ class WritingRetriever(Retriever):
         remedy = cls.remedy.format(key=part.replace("-", "_"), own=own, index=index)
         raise SettingsError(f"{part} needs a model of the kind {cls.kind}, and {index} has none", remedy)
 
-    def __init__(self, index: "OpenIndex", settings: Any) -> None:
+    def __init__(self, index: OpenIndex, settings: Any) -> None:
         self.settings, self.index = settings, index
         self._name = self.model_name(index.path, settings)
         self._lock = threading.Lock()

@@ -21,13 +21,12 @@ from citerec.models.encoder import batches_by_length
 from citerec.papers.common.written import WritingRetriever, open_writer
 from citerec.records import Filters, Paper, Reason
 from citerec.rerank.base import Records, Reranker, Texts, interpolated, reranked
-from citerec.retrieve.base import Candidates
-from citerec.retrieve.opened import Search, title_search
+from citerec.retrieve.base import Candidates, OpenIndex
+from citerec.retrieve.entries import Search, title_search
 from citerec.settings import PartSettings, Weight
 
 if TYPE_CHECKING:
     from citerec.models.text_models import TextModel
-    from citerec.retrieve.opened import OpenIndex
 
 _REMEMBERED = 1 << 14  # references whose papers are remembered
 
@@ -79,7 +78,7 @@ class GalacticaRetriever(WritingRetriever):
     writes = "references"
     remedy = "Name one: -c {key}.model=facebook/galactica-125m, or a folder; or put its folder at {own}"
 
-    def __init__(self, index: "OpenIndex", settings: GalacticaSettings) -> None:
+    def __init__(self, index: OpenIndex, settings: GalacticaSettings) -> None:
         super().__init__(index, settings)
         search = title_search(index)
         # A model writes the same references again and again.

@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 
 from citerec.corpus.matching import plain_title
 from citerec.papers.diagnostic.galactica import match
-from citerec.retrieve.opened import OpenIndex, title_search
+from citerec.retrieve.base import OpenIndex
+from citerec.retrieve.entries import title_search
 
 Ids = Callable[..., list[str]]
 
