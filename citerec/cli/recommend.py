@@ -34,7 +34,7 @@ from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others
     from citerec.drafts.check import Finding
-    from citerec.drafts.filling import Filling, Listed
+    from citerec.drafts.filling import DraftHit, Filling
     from citerec.write.drafting import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
@@ -441,13 +441,13 @@ class _Session:
         added = f"{new} new {'entry' if new == 1 else 'entries'}"
         note(f"{whole - left} of {whole} places {done}, {left} left; {added} in {filling.bibliography.path}.")
 
-    def _search(self, context: Context, k: int) -> "tuple[Answer, list[Listed]]":
+    def _search(self, context: Context, k: int) -> "tuple[Answer, list[DraftHit]]":
         """An answer, and its papers in the order in which they are shown."""
-        from citerec.drafts.filling import listed
+        from citerec.drafts.filling import draft_hits
 
         most = min(k, self.recommender.index.most_hits)
         answer = self.recommender.search(context, most, self.filters, explain=not self.options.yes, fold=True)
-        return answer, listed(answer, self.filling.bibliography, own_first=self.options.own_first)
+        return answer, draft_hits(answer, self.filling.bibliography, own_first=self.options.own_first)
 
     def _surely(self, context: Context, place: Place) -> tuple[list[Paper], str]:
         """The first paper, if the system is sure enough of it."""
@@ -495,7 +495,7 @@ class _Session:
         note("It is generated from their abstracts: check it.")
         return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""
 
-    def _show(self, context: Context, place: Place, k: int) -> "list[Listed]":
+    def _show(self, context: Context, place: Place, k: int) -> "list[DraftHit]":
         """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
         answer, shown = self._search(context, k)
         say(Rule(f"{place} · {place.section}" if place.section else str(place), style="dim", align="left"))
@@ -511,7 +511,7 @@ class _Session:
         return shown
 
 
-def _picked(numbers: str, shown: "Sequence[Listed]") -> list[Paper]:
+def _picked(numbers: str, shown: "Sequence[DraftHit]") -> list[Paper]:
     """The papers with some numbers; none, and a note, if there is no such number."""
     picked = [int(one) for one in re.findall(r"\d+", numbers)]
     if all(1 <= one <= len(shown) for one in picked):

@@ -138,7 +138,7 @@ def tldr(
     place = find_index(index)
     with contextlib.closing(manifest_and_store(place)[1]) as store:
         papers = known_papers(store, paper_ids)
-    made = list(drafting.tldrs(papers, writer, anew=anew))
+    made = list(drafting.tldrs(papers, writer, rewrite=anew))
     parts = (Group(titled(one.paper), tldr_line(one), "") for one in made)
     as_json = [
         {

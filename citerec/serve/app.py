@@ -42,7 +42,7 @@ from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Filters, paper_to_json
 from citerec.serve import schemas
 from citerec.serve.indexes import NotFoundError, known_papers, shown
-from citerec.serve.schemas import listed_json, place_json
+from citerec.serve.schemas import draft_hits_json, place_json
 from citerec.serve.service import METRICS_FOLDER, BusyError, Call, CallOf, Service, ServiceOf, of_index
 from citerec.version import __version__
 from citerec.write.drafting import draft_json, in_draft, with_citations
@@ -247,7 +247,7 @@ def recommend_in_draft(asked: schemas.DraftRecommendRequest, call: CallOf) -> di
     with _filling(asked, call) as filling:
         context = _context(asked, filling, system)
     answer = system.search(context, *_limits(asked, system), explain=True, fold=True)
-    papers = listed_json(answer, filling.bibliography, system.titles(answer.hits), own_first=asked.own_first)
+    papers = draft_hits_json(answer, filling.bibliography, system.titles(answer.hits), own_first=asked.own_first)
     return {"system": call.system_name, **papers}
 
 

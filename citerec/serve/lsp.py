@@ -27,7 +27,7 @@ from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
 from citerec.drafts.bibliography import Bibliography, read_entries
 from citerec.drafts.check import Finding, Match, Options as CheckOptions, Severity, check_draft, match_entries
-from citerec.drafts.filling import Listed, listed, telling_words
+from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.read import is_draft, is_markdown
 from citerec.errors import CiterecError, InputError, QueryError
@@ -171,7 +171,7 @@ class Offer:
     paper: Paper
     paper_id: str | None
     is_new: bool
-    found: Listed | None = None
+    found: DraftHit | None = None
 
     def fits(self, words: frozenset[str]) -> bool:
         """Whether each word that is typed begins a word of the authors, the title or the year, or is in the key."""
@@ -330,7 +330,7 @@ class Workbench:
     def _recommended(self, view: View, answer: Answer | None) -> list[Offer]:
         """The papers of an answer as an author sees them, with the keys that they have or would get."""
         bibliography, offers = self.bibliography(view), dict[str, Offer]()
-        for one in listed(answer, bibliography, own_first=self.options.own_first) if answer else ():
+        for one in draft_hits(answer, bibliography, own_first=self.options.own_first) if answer else ():
             key = one.key or bibliography.key_for(one.paper, offers)
             offers[key] = Offer(key, one.paper, one.paper.paper_id, one.key is None, one)
         return list(offers.values())
