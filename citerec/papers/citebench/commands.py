@@ -80,7 +80,7 @@ def sheet(
     for path in (*sheets, f"{instructions}: for the raters", f"{key}: who wrote what; keep it from the raters"):
         say(str(path))
     if read.left_out:
-        note(f"{read.left_out:,} of {read.asked:,} tasks left out: not every system answered, or one learned from them")
+        note(f"{read.left_out:,} of {read.total:,} tasks left out: not every system answered, or one learned from them")
 
 
 @rate.command
