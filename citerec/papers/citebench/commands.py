@@ -104,8 +104,8 @@ def correlate(
     from citerec.evaluation.results import Results
     from citerec.papers.citebench import rating
 
-    made = rating.correlate(sheets, key, Results.read(folder))
-    give(form, None, made, [rating.correlation_table(made)])
+    correlations = rating.correlate(sheets, key, Results.read(folder))
+    give(form, None, correlations, [rating.correlation_table(correlations)])
 
 
 @rate.command
@@ -118,9 +118,9 @@ def read(sheets: _Sheets, /, *, key: _Key, form: options.Format = "table") -> No
     """
     from citerec.papers.citebench import rating
 
-    made = rating.read_ratings(sheets, key)
+    ratings = rating.read_ratings(sheets, key)
 
-    give(form, None, made, rating.ratings_tables(made))
+    give(form, None, ratings, rating.ratings_tables(ratings))
 
 
 _Set = tuple[str, ...]
