@@ -52,7 +52,7 @@ class Server:
 
 
 @option_group
-class Kept(Limits):
+class CutLimits(Limits):
     """What is kept of a release.
 
     Attributes:
@@ -102,7 +102,7 @@ def get(
     out: Out,
     release: str | None = None,
     datasets: Annotated[tuple[str, ...], Parameter(name="--dataset")] = (),
-    kept: Kept = Kept(),
+    limits: CutLimits = CutLimits(),
     built: Annotated[Path | None, Parameter(name="--build", metavar="INDEX")] = None,
     only_estimate: Annotated[bool, Parameter(name="--estimate")] = False,
     yes: bool = False,
@@ -124,11 +124,11 @@ def get(
         only_estimate: Tell how much it is and how long it takes, and stop.
         yes: Begin without a question.
     """
-    cut = Cut(kept.filters, kept.languages, kept.ids, kept.cited_by, kept.hops)
+    cut = Cut(limits.filters, limits.languages, limits.ids, limits.cited_by, limits.hops)
     if built and not may_hold_index(built):  # now, and not after hours
         raise InputError(f"{built} exists and is not an index", "Give another --build, or remove it first.")
-    if made := fetch.fetched_already(out, source, release, cut):
-        say(f"{out} holds this already: {made.papers:,} papers. Bring it up to date: citerec corpus update {out}")
+    if data := fetch.fetched_already(out, source, release, cut):
+        say(f"{out} holds this already: {data.papers:,} papers. Bring it up to date: citerec corpus update {out}")
     else:
         plan = fetch.make_plan(Place(source, server.url), out, release, datasets, cut)
         if fetch.unfinished(out) and not only_estimate:
@@ -137,12 +137,12 @@ def get(
             _agree(plan, server.workers, index=built is not None, ask=not (only_estimate or yes))
             if only_estimate:
                 return
-        made = server.fetch(lambda manner: fetch.get_corpus(plan, manner))
-        say(f"{made.folder}: {made.papers:,} papers of {made.source} {made.release}, {size_in_words(made.bytes)}.")
-        if bad := sum(part.bad for part in made.parts):
-            note(f"Records that could not be read: {bad:,}. See {made.folder / 'quarantine.jsonl'}")
+        data = server.fetch(lambda manner: fetch.get_corpus(plan, manner))
+        say(f"{data.folder}: {data.papers:,} papers of {data.source} {data.release}, {size_in_words(data.bytes)}.")
+        if bad := sum(part.bad for part in data.parts):
+            note(f"Records that could not be read: {bad:,}. See {data.folder / 'quarantine.jsonl'}")
     if built and not only_estimate:
-        indexes.build((made.folder,), out=built, building=indexes.Building(model=DEFAULT_ENCODER))
+        indexes.build((data.folder,), out=built, building=indexes.Building(model=DEFAULT_ENCODER))
 
 
 def update(
@@ -164,9 +164,9 @@ def update(
         index_path: Bring this index of it up to date too.
     """
     before = fetch.FetchedCorpus.read(folder)
-    made = server.fetch(lambda manner: fetch.update_corpus(folder, manner, server.url))
-    state = f"is at release {made.release} now" if len(made.steps) > len(before.steps) else "is at the newest release"
-    say(f"{folder} {state}: {made.papers:,} papers, {before.papers:,} before.")
+    after = server.fetch(lambda manner: fetch.update_corpus(folder, manner, server.url))
+    state = f"is at release {after.release} now" if len(after.steps) > len(before.steps) else "is at the newest release"
+    say(f"{folder} {state}: {after.papers:,} papers, {before.papers:,} before.")
     if index_path:
         indexes.add(index_path, (folder,))
 
@@ -204,12 +204,12 @@ def merge(
 
 def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> None:
     """Shows terms, sizes and time; stops if the disk is too small or the user does not agree."""
-    found = estimate(plan, workers)
-    rows = [[one.dataset, *map(_known, (one.bytes, one.kept)), _time(one.seconds)] for one in found]
+    estimates = estimate(plan, workers)
+    rows = [[one.dataset, *map(_known, (one.bytes, one.kept)), _time(one.seconds)] for one in estimates]
     table = Table([*left("dataset"), *right("to read", "on disk", "time")], rows)
     what = f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}"
     say(what, _terms(plan.release.terms), table)
-    whole = found[-1]
+    whole = estimates[-1]
     needed = whole.room(index=index)
     if index and not math.isnan(needed):
         room, time = size_in_words(needed - whole.room(index=False)), _time(whole.index_seconds())
@@ -241,15 +241,15 @@ def _terms(terms: str) -> str:
     return f"Terms of use: {text[:_LONGEST_TERMS]}{' …' * (len(text) > _LONGEST_TERMS)}"
 
 
-def _show_folder(made: fetch.FetchedCorpus) -> None:
-    def stated(value: Any) -> str:
+def _show_folder(corpus: fetch.FetchedCorpus) -> None:
+    def in_words(value: Any) -> str:
         """A part of a cut: a file by its name, several values with commas between them."""
         if isinstance(value, dict):
             return str(value["name"])
         return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
-    size = f"{made.papers:,} papers of {made.source}, release {made.release}, {size_in_words(made.bytes)}"
-    cut = ", ".join(f"{name} {stated(value)}" for name, value in made.cut.items()) or "none, all papers"
-    rows = [[step.release, step.papers, step.left] for step in made.steps]
+    size = f"{corpus.papers:,} papers of {corpus.source}, release {corpus.release}, {size_in_words(corpus.bytes)}"
+    cut = ", ".join(f"{name} {in_words(value)}" for name, value in corpus.cut.items()) or "none, all papers"
+    rows = [[step.release, step.papers, step.left] for step in corpus.steps]
     table = Table([*left("release"), *right("papers", "removed", format=",")], rows)
-    say(f"{made.folder}: {size}", f"Cut: {cut}", table, _terms(made.terms))
+    say(f"{corpus.folder}: {size}", f"Cut: {cut}", table, _terms(corpus.terms))

@@ -64,14 +64,14 @@ def show(identifier: Annotated[str | None, Parameter(name="ID")] = None, /) -> N
         say(_table_of_sets(), "\nMeasure a system on one: citerec eval --diagnostic demo/location")
         return
     name, family = sets.parse_id(identifier)
-    found = sets.read_set(sets.find_set(name or sets.DEFAULT_SET))
+    diagnostic_set = sets.read_set(sets.find_set(name or sets.DEFAULT_SET))
     if family is None:
-        say(*_facts_of(found.manifest), *_parts_of(found.manifest))
-    elif family in found.manifest.families:
-        say(*_examples_of(found, family, identifier))
+        say(*_facts_of(diagnostic_set.manifest), *_parts_of(diagnostic_set.manifest))
+    elif family in diagnostic_set.manifest.families:
+        say(*_examples_of(diagnostic_set, family, identifier))
     else:
-        remedy = f"It has: {', '.join(found.manifest.families)}."
-        raise InputError(f"the set {found.manifest.name} has no family {family!r}", remedy)
+        remedy = f"It has: {', '.join(diagnostic_set.manifest.families)}."
+        raise InputError(f"the set {diagnostic_set.manifest.name} has no family {family!r}", remedy)
 
 
 def label(
@@ -166,9 +166,9 @@ def build(
         note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")
 
 
-def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
+def _quotas(values: tuple[str, ...]) -> tuple[int, dict[str, int]]:
     per_class, by_family = 1, {}
-    for one in given:
+    for one in values:
         family, separator, number = one.rpartition("=")
         if not number.isdecimal() or len(number) > 6:
             raise UsageError(f"{one!r} is not a quota: write --quota 2, or --quota length=2")
@@ -215,9 +215,9 @@ def _facts_of(manifest: sets.SetManifest) -> Iterator[Any]:
     yield Table(left("", ""), list(facts.items()), headed=False)
 
 
-def _examples_of(found: sets.DiagnosticSet, name: str, identifier: str) -> Iterator[Any]:
+def _examples_of(diagnostic_set: sets.DiagnosticSet, name: str, identifier: str) -> Iterator[Any]:
     """A family of a set: its conditions, its classes, a context of each."""
-    family, shown = found.manifest.families[name], sets.examples(found.contexts, name)
+    family, shown = diagnostic_set.manifest.families[name], sets.examples(diagnostic_set.contexts, name)
     yield headline(identifier, families.title_of(name))
     yield Text(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", "dim")
     for label, n in family.classes.items():
@@ -381,8 +381,8 @@ def _status_of(path: Path, name: str) -> Iterator[Any]:
     }
     for reviewer, verdicts in reviews.items():
         for family, checked in {"": [*items, *gone], **by_family}.items():
-            given = [verdicts[one["context_id"]].verdict for one in checked if one["context_id"] in verdicts]
-            accepted, judged, share = given.count("accept"), len(given) - given.count(None), "–"
+            answers = [verdicts[one["context_id"]].verdict for one in checked if one["context_id"] in verdicts]
+            accepted, judged, share = answers.count("accept"), len(answers) - answers.count(None), "–"
             if judged:
                 low, high = reviewing.wilson(accepted, judged)
                 share = f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
@@ -392,6 +392,6 @@ def _status_of(path: Path, name: str) -> Iterator[Any]:
     yield f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n"
     yield table
     for names, both, alike, kappa in reviewing.agreement(reviews):
-        told = "not defined: both gave only one verdict" if kappa is None else f"{kappa:.2f}"
+        value = "not defined: both gave only one verdict" if kappa is None else f"{kappa:.2f}"
         shared = f"{' and '.join(names)}: both judged {counted(both, 'context')}, {alike / both:.0%} alike"
-        yield f"\n{shared}; Cohen's kappa {told}"
+        yield f"\n{shared}; Cohen's kappa {value}"

@@ -173,7 +173,7 @@ def eval_text(
     settings = tuning.settings(MetricOptions)
     chosen = settings.of(MetricOptions)
     folders = {name: Path(folder) for name, folder in options.named_pairs(taggers, "NAME=FOLDER").items()}
-    by_hand: dict[str, Any] = {"taggers": folders, **{name: getattr(chosen, name) for name in settings.given}}
+    by_hand: dict[str, Any] = {"taggers": folders, **{name: getattr(chosen, name) for name in settings.overrides}}
     used = None
     if metrics is not None or preset is None:
         by_hand["names"] = [*(DEFAULT_METRICS if metrics is None else names_in(metrics)), *folders]
@@ -271,9 +271,9 @@ def results_parts(results: "Results") -> Iterator[Any]:
         ("Confidence", tables.reliability_table),
         ("Cost", tables.cost_table),
     ):
-        if (made := table(results)).rows and (title == "" or not results.of_texts):
+        if (content := table(results)).rows and (title == "" or not results.of_texts):
             yield headline(f"\n{title}", "")
-            yield made
+            yield content
     yield ""
     for line in (*tables.legend(results), *(() if results.of_texts else tables.rules_text(results))):
         yield Text(line, "dim")

@@ -61,18 +61,18 @@ class Encoding(options.Tuning, options.Work):
 
         If vectors of the same model are there `before`, their options are the defaults.
         """
-        named = settings.given.keys() & {"max_tokens", "backend"}
+        named = settings.overrides.keys() & {"max_tokens", "backend"}
         if not (wanted or self.model or self.vectors or named):
             return None
         kinds: list[Any] = [value for value in self.vectors if value in get_args(SearchKind)]
-        given = tuple(path_of(value) for value in self.vectors if value not in kinds)
+        paths = tuple(path_of(value) for value in self.vectors if value not in kinds)
         old = renewal(before) if before and has_vectors(before) else None
-        if given and not (self.model or old):
+        if paths and not (self.model or old):
             raise UsageError("--vectors PATH needs --model: name what made them, for it has to encode the queries")
         dense = new = settings.of(DenseOptions, model=self.model or DEFAULT_ENCODER)
         if old and self.model in (None, old.model):
             dense = replace(old, **{name: getattr(new, name) for name in named})
-        return replace(dense, kind=kinds[-1] if kinds else dense.kind, vectors=given, max_bad=self.max_bad)
+        return replace(dense, kind=kinds[-1] if kinds else dense.kind, vectors=paths, max_bad=self.max_bad)
 
 
 @options.option_group
@@ -221,8 +221,8 @@ def encode(
     if encoding.on and dense.vectors:
         raise UsageError("--on is about encoding: leave it out with --vectors PATH")
     with options.working(encoding.on, encoding.workers, here=1) as (parallelism, on_progress):
-        told = part.encode(path, dense, on_progress, parallelism)
-    say(told or _vectors_in(generation_of(path) / part.name))
+        message = part.encode(path, dense, on_progress, parallelism)
+    say(message or _vectors_in(generation_of(path) / part.name))
 
 
 def info(index: options.Index = None, /, *, form: options.Format = "table", out: options.OutFile = None) -> None:
@@ -231,8 +231,8 @@ def info(index: options.Index = None, /, *, form: options.Format = "table", out:
     Example: citerec index info indexes/acm
     """
     if index is None or (not index.joinpath("CURRENT").exists() and index == INDEXES):
-        found = list_indexes(INDEXES)
-        give(form, out, found, [_table_of_indexes(found)])
+        indexes = list_indexes(INDEXES)
+        give(form, out, indexes, [_table_of_indexes(indexes)])
         return
     description, system = describe(index), default_system(index)
     about = {**description.to_json(), "default_system": system}
@@ -309,12 +309,12 @@ def systems(
     give(form, out, rows, [Table(left("system", "here", "what it is, or what it lacks"), shown), f"\n{default}"])
 
 
-def _table_of_indexes(found: list[dict[str, Any]]) -> Table | str:
+def _table_of_indexes(indexes: list[dict[str, Any]]) -> Table | str:
     """The indexes of a folder."""
-    if not found:
+    if not indexes:
         return f"No index in {INDEXES}/. Make one: citerec index build SOURCE --out {INDEXES}/NAME"
     columns = [*left("index"), *right("papers", format=","), *right("size"), *left("fault")]
-    rows = [[*(one | {"bytes": size_in_words(one["bytes"])}).values()] for one in found]
+    rows = [[*(one | {"bytes": size_in_words(one["bytes"])}).values()] for one in indexes]
     return Table(columns, rows)
 
 
@@ -340,8 +340,8 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
         "fields of study": _most(description.fields),
         "venues": _most(description.venues),
     }
-    for other, made in vectors_beside(description.path):
-        if made["store"] != manifest.fingerprint:
+    for other, record in vectors_beside(description.path):
+        if record["store"] != manifest.fingerprint:
             again = f"citerec index encode {description.path} --retriever {other.name}"
             facts[f"vectors of {other.name}"] = f"made for the papers before; bring them up to date: {again}"
     said = f" {done}: {counted(counts.papers, 'paper')}." if done else f"  {size_in_words(description.bytes)}"

@@ -104,11 +104,11 @@ class FromContexts(Hyper):
         return self.train(fit, settings, (choice, self.place), out, options, **own)
 
 
-def seeds_of(given: str | None) -> tuple[int, ...]:
+def seeds_of(seeds: str | None) -> tuple[int, ...]:
     """The seeds of `--seeds`; none if it is not given."""
-    parts = names_in(given or "")
+    parts = names_in(seeds or "")
     if not all(part.isascii() and part.isdecimal() for part in parts) or len(set(parts)) < len(parts):
-        raise UsageError(f"--seeds {given!r} is no list of different seeds such as 22,42,55")
+        raise UsageError(f"--seeds {seeds!r} is no list of different seeds such as 22,42,55")
     return tuple(map(int, parts))
 
 

@@ -85,7 +85,7 @@ On = Annotated[str | None, Parameter(metavar="ray|ADDRESS", help=_ON)]
 _INPUT = """What to write from: abstracts or full texts of the cited papers and of the paper that is written, as in
 OARelatedWork: abstracts, full, oracle and others (docs/writing.md). Full texts of `oracle` inputs are cut by looking at
 the target."""
-GivenInput = Annotated[str | None, Parameter(name="--input", metavar="NAME", validator=_check_input, help=_INPUT)]
+InputName = Annotated[str | None, Parameter(name="--input", metavar="NAME", validator=_check_input, help=_INPUT)]
 _FULL_TEXTS = "S2ORC full texts, for inputs that need them; may be repeated."
 FullTexts = Annotated[tuple[Path, ...], Parameter(name="--full-texts", help=_FULL_TEXTS)]
 Predictions = Annotated[tuple[str, ...], Parameter(name="[NAME=]PREDICTIONS", help="Files of predictions.")]
@@ -124,10 +124,10 @@ class Assigned:
         """The settings as KEY=VALUE: those whose keys begin with a prefix, without it; by default all others."""
         from citerec.settings import changes
 
-        given = changes(self.config, self.assignments)
+        pairs = changes(self.config, self.assignments)
         if not prefix:
-            return [one for one in given if not one.startswith(("serve.", "writer."))]
-        return [one.removeprefix(prefix) for one in given if one.startswith(prefix)]
+            return [one for one in pairs if not one.startswith(("serve.", "writer."))]
+        return [one.removeprefix(prefix) for one in pairs if one.startswith(prefix)]
 
 
 @option_group
@@ -220,11 +220,11 @@ class Tuning(Assigned):
         from citerec.settings import assign, nearest, read_toml
 
         kind_of = {name: kind for kind in kinds for name in _fields_of(kind) if name not in own}
-        given = read_toml(self.config) if self.config else {}
-        assign(given, self.assignments, lambda: kind_of)
-        if unknown := sorted(given.keys() - kind_of.keys()):
+        overrides = read_toml(self.config) if self.config else {}
+        assign(overrides, self.assignments, lambda: kind_of)
+        if unknown := sorted(overrides.keys() - kind_of.keys()):
             raise SettingsError(f"{unknown[0]!r} is no setting here", nearest(unknown[0], lambda: kind_of))
-        settings = Settings(kind_of, given, {**defaults, **given})
+        settings = Settings(kind_of, overrides, {**defaults, **overrides})
         if self.print_config:
             print(settings)
             raise SystemExit(0)
@@ -237,12 +237,12 @@ class Settings:
 
     Attributes:
         kind_of: By key the kind of options that it is of.
-        given: The values that were given.
+        overrides: The values that were given.
         values: These, and the defaults of the command.
     """
 
     kind_of: Mapping[str, type]
-    given: Mapping[str, Any]
+    overrides: Mapping[str, Any]
     values: Mapping[str, Any]
 
     def of(self, kind: type[Kind], **more: Any) -> Kind:
@@ -306,10 +306,10 @@ def working(
 def named_pairs(values: tuple[str, ...], form: str) -> dict[str, str]:
     """NAME=VALUE pairs of the command line; a usage error if one has another form, or a name is there twice."""
     pairs: dict[str, str] = {}
-    for given in values:
-        name, separator, value = given.partition("=")
+    for pair in values:
+        name, separator, value = pair.partition("=")
         if not separator or not name or not value or name in pairs:
-            raise UsageError(f"{given!r} is not {form} with a name of its own")
+            raise UsageError(f"{pair!r} is not {form} with a name of its own")
         pairs[name] = value
     return pairs
 

@@ -34,7 +34,7 @@ from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others
     from citerec.drafts.check import Finding
-    from citerec.drafts.filling import Filling, Listed
+    from citerec.drafts.filling import DraftHit, Filling
     from citerec.write.drafting import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
@@ -43,7 +43,7 @@ _K = Annotated[int | None, Parameter(name="-k")]
 
 
 @options.option_group
-class Shown:
+class Display:
     """What is shown.
 
     Attributes:
@@ -69,7 +69,7 @@ def recommend(
     *,
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     encoding: options.Encoding = None,
-    shown: Shown = Shown(),
+    display: Display = Display(),
     title: options.Text = None,
     citing: options.Id = None,
     cited: options.File = None,
@@ -105,11 +105,11 @@ def recommend(
     if sentence is not None and file is not None:
         raise UsageError("give one of SENTENCE and --file")
     options.refuse_without("--file", file, encoding=encoding)
-    if sort not in (None, "relevance") and shown.min_confidence is not None:
+    if sort not in (None, "relevance") and display.min_confidence is not None:
         raise UsageError("--min-confidence does not go with --sort")
     draft = _draft(sentence, file, encoding)
     of_index = {"citing": citing, "cited": cited, "sort": sort}
-    with opened(chosen, shown.min_confidence, told=form != "json", **of_index) as (recommender, _):
+    with opened(chosen, display.min_confidence, with_note=form != "json", **of_index) as (recommender, _):
         if citing and not recommender.store.papers([citing]):
             raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
         before = None
@@ -118,23 +118,23 @@ def recommend(
             before = papers_of_index(entries, recommender.index)
             note(f"{recommender.path} has {len(before):,} of the {len(entries):,} papers that the draft cites.")
         contexts = draft.contexts(recommender.store, before, citing_id=citing, citing_title=title)
-        order, fold = sort or "relevance", shown.fold and form != "trec"
+        order, fold = sort or "relevance", display.fold and form != "trec"
         answers = [
-            recommender.search(context, shown.k, limits.filters, sort=order, explain=shown.explain, fold=fold)
+            recommender.search(context, display.k, limits.filters, sort=order, explain=display.explain, fold=fold)
             for context in contexts
         ]
-        if (least := shown.min_confidence) is not None:
+        if (least := display.min_confidence) is not None:
             answers = [answer.if_sure(least) for answer in answers]
         tldrs = {}
-        if shown.tldr:
+        if display.tldr:
             from citerec.write import drafting
             from citerec.write.writers.base import default_writer, open_writer
 
-            made = drafting.tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
-            tldrs = {one.paper.paper_id: one for one in made}
+            summaries = drafting.tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
+            tldrs = {one.paper.paper_id: one for one in summaries}
         objects = [_json_of(answer, tldrs) for answer in answers]
-        for stated, place in zip(objects, draft.places, strict=False):  # a sentence has no place in a file
-            stated |= {"file": str(place.path), "line": place.line}
+        for record, place in zip(objects, draft.places, strict=False):  # a sentence has no place in a file
+            record |= {"file": str(place.path), "line": place.line}
         single = objects[0] if least is not None else objects[0]["hits"]
         names = draft.places or (range(1, len(answers) + 1) if len(answers) > 1 else [None])
         named = zip(answers, names, strict=True)
@@ -179,29 +179,29 @@ def run(
         form: A run, or a line of JSON for each context.
     """
     rules = SearchOptions(LeakRules(as_of_year=as_of_year))
-    with opened(chosen, told=form != "json") as (recommender, _), progress_bar() as on_progress:
+    with opened(chosen, with_note=form != "json") as (recommender, _), progress_bar() as on_progress:
         read = list(read_contexts(contexts))
 
-        def found() -> Iterator[tuple[str, Topic, Candidates]]:
+        def results() -> Iterator[tuple[str, Topic, Candidates]]:
             topics = recommender.topics(read, neighbours=neighbours)
             for done, (topic, hits) in enumerate(recommender.candidates(topics, k, options=rules), 1):
                 on_progress("searching", done, len(read))
                 yield topic.context.context_id, topic, hits
 
-        lines: Iterator[bytes] = _run_of((name, hits.pairs()) for name, _, hits in found())
+        lines: Iterator[bytes] = _run_of((name, hits.pairs()) for name, _, hits in results())
         if form == "json":
-            answers = ((name, recommender.answer(topic, hits)) for name, topic, hits in found())
+            answers = ((name, recommender.answer(topic, hits)) for name, topic, hits in results())
             lines = (json_bytes({"context_id": name, **answer.to_json()}) for name, answer in answers)
         give("lines", out, None, (), lines=lines)
 
 
 @contextlib.contextmanager
 def opened(
-    chosen: options.Searching, min_confidence: float | None = None, *, told: bool = False, **of_index: Any
+    chosen: options.Searching, min_confidence: float | None = None, *, with_note: bool = False, **of_index: Any
 ) -> Iterator[tuple[Recommender, Path | None]]:
     """Opens a system, calibrated if confidence is asked for, with its index, None if it needs none.
 
-    At the end it says what was remarkable; and, if that is to be `told`, which system was chosen.
+    At the end it says what was remarkable; and, if `with_note`, which system was chosen.
 
     Raises:
         UsageError: One of the options `of_index` is given, and the system needs no index.
@@ -215,7 +215,7 @@ def opened(
         yield recommender, place
         for remark in recommender.remarks():
             note(remark)
-    if chosen.system is None and told:  # printed last, so that an error stays one line
+    if chosen.system is None and with_note:  # printed last, so that an error stays one line
         note(f"System: {name}, the best that {place} supports.")
 
 
@@ -241,11 +241,11 @@ def _papers(answers: Sequence[Answer]) -> Iterator[Paper]:
 
 def _json_of(answer: Answer, tldrs: "Mapping[str, Tldr]") -> dict[str, Any]:
     """An answer as JSON, with the TLDRs of its papers."""
-    stated = {"text": answer.context.text, **answer.to_json()}
-    for hit in stated["hits"]:
+    record = {"text": answer.context.text, **answer.to_json()}
+    for hit in record["hits"]:
         if tldr := tldrs.get(str(hit["paper_id"])):
             hit |= {"tldr": tldr.text, "tldr_origin": tldr.origin if tldr.text is not None else None}
-    return stated
+    return record
 
 
 def _run_of(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]]) -> Iterator[bytes]:
@@ -308,27 +308,27 @@ def check(
     named = bibs or draft.bibliographies
     bibliography = read_entries(named, files) if named else None
     with contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext() as index:
-        found = check_draft(draft, bibliography, index, chosen, files)
-    as_json = [finding.to_json() for finding in found]
-    give("json" if form == "sarif" else form, out, sarif(found) if form == "sarif" else as_json, _parts(file, found))
+        findings = check_draft(draft, bibliography, index, chosen, files)
+    as_json = sarif(findings) if form == "sarif" else [finding.to_json() for finding in findings]
+    give("json" if form == "sarif" else form, out, as_json, _parts(file, findings))
     if bibliography is None and draft.cited:
         note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
     if index_path is None and (left_out := [one.name for one in selected(chosen) if one.needs_index]):
         note(f"Not checked without --index: {', '.join(left_out)}.")
-    return int(any(strict or finding.severity != "note" for finding in found))
+    return int(any(strict or finding.severity != "note" for finding in findings))
 
 
 def _codes(values: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names_in(",".join(values)))
 
 
-def _parts(file: Path, found: "list[Finding]") -> Iterator[Any]:
+def _parts(file: Path, findings: "list[Finding]") -> Iterator[Any]:
     """The findings, then how many there are."""
-    for finding in found:
+    for finding in findings:
         line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
         line.append(f"{finding.code} ", style=_STYLES[finding.severity]).append(finding.message)
         yield line.append(f"\n    {finding.remedy}", style="dim")
-    counts = Counter(finding.severity.value for finding in found)
+    counts = Counter(finding.severity.value for finding in findings)
     yield f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}."
 
 
@@ -345,7 +345,7 @@ _PICK = re.compile(r"(?P<write>w\s+)?(?P<numbers>\d+(?:[\s,]+\d+)*)")
 
 
 @options.option_group
-class Asked:
+class FillOptions:
     """How places are filled.
 
     Attributes:
@@ -373,7 +373,7 @@ def fill(
     /,
     *,
     bib: options.File = None,
-    asked: Asked = Asked(),
+    fill_options: FillOptions = FillOptions(),
     keys: options.KeyPattern = DEFAULT_PATTERN,
     encoding: options.Encoding = None,
     limits: options.LimitsOfHits = options.LimitsOfHits(),
@@ -398,15 +398,15 @@ def fill(
     """
     from citerec.drafts.filling import Filling
 
-    if asked.min_confidence is not None and not asked.yes:
+    if fill_options.min_confidence is not None and not fill_options.yes:
         raise UsageError("--min-confidence goes with --yes only")
-    with opened(chosen, asked.min_confidence, citing=asked.citing) as (recommender, place):
+    with opened(chosen, fill_options.min_confidence, citing=fill_options.citing) as (recommender, place):
         match = functools.partial(papers_of_index, index=recommender.index) if place else None
         filling = Filling(draft, bib, Files(encoding), match, keys)
         check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:
             note(f"{unreadable} (this entry is not used)", style="yellow")
-        _Session(filling, recommender, limits.filters, asked).run()
+        _Session(filling, recommender, limits.filters, fill_options).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,18 +414,18 @@ class _Session:
     filling: "Filling"
     recommender: Recommender
     filters: Filters
-    options: Asked
+    options: FillOptions
 
     def run(self) -> None:
         """Goes from place to place, and says at the end what was done."""
         filling, options, skipped = self.filling, self.options, 0
         whole, entries = len(filling.draft.places), len(filling.bibliography.entries)
-        take = self._surely if options.yes else self._asked
+        take = self._surely if options.yes else self._choice
         with contextlib.suppress(EOFError, KeyboardInterrupt):
             while skipped < len(filling.draft.places):
                 place = filling.draft.places[skipped]
-                stated = {"citing_id": options.citing, "citing_title": options.title}
-                context = filling.draft.contexts(self.recommender.store, filling.cited, **stated)[skipped]
+                citing_paper = {"citing_id": options.citing, "citing_title": options.title}
+                context = filling.draft.contexts(self.recommender.store, filling.cited, **citing_paper)[skipped]
                 papers, said = take(context, place)
                 if not papers:
                     skipped += 1
@@ -441,13 +441,13 @@ class _Session:
         added = f"{new} new {'entry' if new == 1 else 'entries'}"
         note(f"{whole - left} of {whole} places {done}, {left} left; {added} in {filling.bibliography.path}.")
 
-    def _search(self, context: Context, k: int) -> "tuple[Answer, list[Listed]]":
+    def _search(self, context: Context, k: int) -> "tuple[Answer, list[DraftHit]]":
         """An answer, and its papers in the order in which they are shown."""
-        from citerec.drafts.filling import listed
+        from citerec.drafts.filling import draft_hits
 
         most = min(k, self.recommender.index.most_hits)
         answer = self.recommender.search(context, most, self.filters, explain=not self.options.yes, fold=True)
-        return answer, listed(answer, self.filling.bibliography, own_first=self.options.own_first)
+        return answer, draft_hits(answer, self.filling.bibliography, own_first=self.options.own_first)
 
     def _surely(self, context: Context, place: Place) -> tuple[list[Paper], str]:
         """The first paper, if the system is sure enough of it."""
@@ -459,23 +459,23 @@ class _Session:
         note(f"{place}: left open, {unsure if answer.hits else 'no paper found'}.")
         return [], ""
 
-    def _asked(self, context: Context, place: Place) -> tuple[list[Paper], str]:
+    def _choice(self, context: Context, place: Place) -> tuple[list[Paper], str]:
         """The papers that the person picks, and a text that cites them; none to skip the place; EOFError to stop."""
         k = self.options.k
         shown = self._show(context, place, k)
         while True:
-            given = ask("Pick, s to skip, ? for help: ")
-            if given == "q":
+            answer = ask("Pick, s to skip, ? for help: ")
+            if answer == "q":
                 raise EOFError
-            if given == "s":
+            if answer == "s":
                 return [], ""
-            if given == "m":
+            if answer == "m":
                 k += self.options.k
                 shown = self._show(context, place, k)
-            elif given[:1] == "/" and (words := given[1:].strip()):
+            elif answer[:1] == "/" and (words := answer[1:].strip()):
                 context = replace(context, text=words, before="", after="")
                 shown = self._show(context, place, k)
-            elif pick := _PICK.fullmatch(given):
+            elif pick := _PICK.fullmatch(answer):
                 papers = _picked(pick["numbers"], shown)
                 said = self._said(context, papers) if papers and pick["write"] else ""
                 if papers and (said or not pick["write"]):
@@ -495,7 +495,7 @@ class _Session:
         note("It is generated from their abstracts: check it.")
         return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""
 
-    def _show(self, context: Context, place: Place, k: int) -> "list[Listed]":
+    def _show(self, context: Context, place: Place, k: int) -> "list[DraftHit]":
         """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
         answer, shown = self._search(context, k)
         say(Rule(f"{place} · {place.section}" if place.section else str(place), style="dim", align="left"))
@@ -511,7 +511,7 @@ class _Session:
         return shown
 
 
-def _picked(numbers: str, shown: "Sequence[Listed]") -> list[Paper]:
+def _picked(numbers: str, shown: "Sequence[DraftHit]") -> list[Paper]:
     """The papers with some numbers; none, and a note, if there is no such number."""
     picked = [int(one) for one in re.findall(r"\d+", numbers)]
     if all(1 <= one <= len(shown) for one in picked):

@@ -119,9 +119,9 @@ def confidence(
     _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
         choice = Choice(contexts, limit=limit)
-        made = ranking.train_confidence(choice, place, name, recipe, on_progress)
-    about, columns = made.training, [*left("each fifth by the others"), *right("right", "ece", "brier", format=".3f")]
-    rows = [[EVENTS[event], one["right"], one["ece"], one["brier"]] for event, one in made.measured.items()]
+        model = ranking.train_confidence(choice, place, name, recipe, on_progress)
+    about, columns = model.training, [*left("each fifth by the others"), *right("right", "ece", "brier", format=".3f")]
+    rows = [[EVENTS[event], one["right"], one["ece"], one["brier"]] for event, one in model.measured.items()]
     counts = f"{about['fitted_on']:,} contexts, {about['left_out']:,} others left out"
     say(f"{name} calibrated on {place}: {counts}.", Table(columns, rows))
 
@@ -162,8 +162,8 @@ def static(
     """
     settings = hyper.settings(StaticOptions, epochs=3, evaluations=5, learning_rate=3e-3)
     manifest = hyper.train(train_static, settings, [find_index(index)], out, settings.of(StaticOptions, base=base))
-    papers, found, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
-    say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
+    papers, share, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
+    say(f"{out} trained on {papers:,} papers: {share:.1%} of those held out found first, cosine {cosine:.3f}.")
 
 
 def ltr(
@@ -297,9 +297,9 @@ def writer(
     manifests = hyper.train(train_seeds, *arguments, seeds=several)
     for seed, manifest in manifests.items():
         learning.tell(out / f"seed-{seed}", manifest, options.dev_metric)
-    found = OverSeeds.of(each.dev[options.dev_metric] for each in manifests.values())
-    around = "" if found.sd is None else f" ± {found.sd:.3f}"
-    say(f"{out}: {options.dev_metric} {found.mean:.3f}{around} over {found.n} seeds.")
+    summary = OverSeeds.of(each.dev[options.dev_metric] for each in manifests.values())
+    around = "" if summary.sd is None else f" ± {summary.sd:.3f}"
+    say(f"{out}: {options.dev_metric} {summary.mean:.3f}{around} over {summary.n} seeds.")
 
 
 def _train_extractive(tasks: Path, out: Path) -> None:

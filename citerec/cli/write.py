@@ -97,18 +97,18 @@ def citation(
     writer = writing.opened("citation")
     with Recommender.open(place, recipe) as recommender:
         (context,) = contexts_of_text(sentence)
-        found = known_papers(recommender.store, drafting.read_ids(papers)) if papers is not None else []
+        cited_papers = known_papers(recommender.store, drafting.read_ids(papers)) if papers is not None else []
         own = known_papers(recommender.store, [citing]) if citing else []
-        if citing and own[0] in found:
+        if citing and own[0] in cited_papers:
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
         if papers is None:
             named = replace(context, citing_id=citing, citing_title=title)
-            found = [hit.paper for hit in recommender.search(named, k)]
-        if not found:
+            cited_papers = [hit.paper for hit in recommender.search(named, k)]
+        if not cited_papers:
             raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
-    made = drafting.draft(drafting.citation_task(context, found, own[0] if own else None), found, writer)
-    facts = {"sentence": drafting.with_citations(context, found)} | ({"system": name} if papers is None else {})
-    _give_draft(made, form, out, facts)
+    text = drafting.draft(drafting.citation_task(context, cited_papers, own[0] if own else None), cited_papers, writer)
+    facts = {"sentence": drafting.with_citations(context, cited_papers)} | ({"system": name} if papers is None else {})
+    _give_draft(text, form, out, facts)
     if form == "table" and papers is None and system is None:
         note(f"System: {name}, the best that {place} supports.")
 
@@ -138,8 +138,8 @@ def tldr(
     place = find_index(index)
     with contextlib.closing(manifest_and_store(place)[1]) as store:
         papers = known_papers(store, paper_ids)
-    made = list(drafting.tldrs(papers, writer, anew=anew))
-    parts = (Group(titled(one.paper), tldr_line(one), "") for one in made)
+    tldrs = list(drafting.tldrs(papers, writer, rewrite=anew))
+    parts = (Group(titled(one.paper), tldr_line(one), "") for one in tldrs)
     as_json = [
         {
             "paper_id": json_id(one.paper.paper_id),
@@ -147,7 +147,7 @@ def tldr(
             "tldr": one.text,
             "origin": one.origin if one.text is not None else None,
         }
-        for one in made
+        for one in tldrs
     ]
     give(form, out, as_json, parts)
 
@@ -156,7 +156,7 @@ def related_work(
     *,
     papers: Annotated[str, Parameter(metavar="IDS|FILE")],
     target: Annotated[str | None, Parameter(metavar="ID|FILE")] = None,
-    given: options.GivenInput = "abstracts",
+    input_name: options.InputName = "abstracts",
     full_texts: options.FullTexts = (),
     writing: Writing = Writing(),
     index: options.IndexPath = None,
@@ -171,13 +171,13 @@ def related_work(
         papers: Papers to cite: ids with commas, or a file of them.
         target: The paper that you write: its id, or a file with its abstract.
     """
-    place, given = find_index(index), given or "abstracts"
+    place, input_name = find_index(index), input_name or "abstracts"
     writer = writing.opened("related-work")
     with contextlib.closing(manifest_and_store(place)[1]) as store:
-        found, paper = known_papers(store, drafting.read_ids(papers)), drafting.target_of(target, store)
-        task = drafting.related_work_task(found, paper, given, full_texts, note)
-    _give_draft(drafting.draft(task, found, writer), form, out)
-    _tell_oracle(given)
+        cited_papers, paper = known_papers(store, drafting.read_ids(papers)), drafting.target_of(target, store)
+        task = drafting.related_work_task(cited_papers, paper, input_name, full_texts, note)
+    _give_draft(drafting.draft(task, cited_papers, writer), form, out)
+    _tell_oracle(input_name)
 
 
 def batch(
@@ -187,7 +187,7 @@ def batch(
     out: options.Out,
     kind: Kind = "citation",
     writing: Writing = Writing(),
-    given: options.GivenInput = None,
+    input_name: options.InputName = None,
     full_texts: options.FullTexts = (),
     limit: options.Count | None = None,
 ) -> None:
@@ -204,14 +204,14 @@ def batch(
         kind: Kind of text; it sets the prompts and lengths of models.
         limit: Stop after this many tasks.
     """
-    options.refuse_without("--input", given, full_texts=full_texts or None)
+    options.refuse_without("--input", input_name, full_texts=full_texts or None)
     writer = writing.opened(kind)
     with progress_bar() as on_progress:
         done = drafting.write_batch(
             tasks,
             writer,
             out,
-            input_name=given,
+            input_name=input_name,
             full_texts=full_texts,
             limit=limit,
             note=note,
@@ -222,23 +222,23 @@ def batch(
     say(f"{out}: {counted(done.texts, 'text')} by {writer.name}.{empty}{flagged}")
     if writer.is_oracle:
         note(f"{writer.name} looks at the targets: an upper bound, not a system.")
-    _tell_oracle(given)
+    _tell_oracle(input_name)
 
 
-def _give_draft(made: drafting.CitationText, form: str, out: Path | None, facts: Mapping[str, str] = {}) -> None:
+def _give_draft(text: drafting.CitationText, form: str, out: Path | None, facts: Mapping[str, str] = {}) -> None:
     """Gives a text with its papers; `facts` are its sentence, and the system that found its papers."""
-    as_json = {**facts, **drafting.draft_json(made, form="bibtex")}
-    give(form, out, as_json, _parts_of(made, facts.get("sentence", "")), papers=made.papers)
-    prediction = made.prediction
+    as_json = {**facts, **drafting.draft_json(text, form="bibtex")}
+    give(form, out, as_json, _parts_of(text, facts.get("sentence", "")), papers=text.papers)
+    prediction = text.prediction
     if unknown := sorted({mark for sentence in prediction.sentences for mark in sentence.unknown}):
         note(f"{prediction.writer} cited {', '.join(unknown)}, which is no paper that it was given.", "red")
     if not prediction.text:
         note(f"{prediction.writer} found nothing to write; another --writer may.")
 
 
-def _tell_oracle(given: str | None) -> None:
-    if given and sees_target(given):
-        note(f"The input {given} is cut by looking at the targets: an upper bound, not a system.")
+def _tell_oracle(input_name: str | None) -> None:
+    if input_name and sees_target(input_name):
+        note(f"The input {input_name} is cut by looking at the targets: an upper bound, not a system.")
 
 
 def _parts_of(draft: drafting.CitationText, sentence: str) -> Iterator[Any]:

@@ -117,8 +117,8 @@ class Choice:
         options = {
             paper_id: {
                 slot: free[0]
-                for slot, found in of_paper.items()
-                if (free := [one for one in found if self.used.isdisjoint(one.cited_ids)])
+                for slot, candidates in of_paper.items()
+                if (free := [one for one in candidates if self.used.isdisjoint(one.cited_ids)])
             }
             for paper_id, of_paper in fitting.items()
         }
@@ -137,7 +137,7 @@ class Choice:
         """Keeps what was chosen from a cell, with reserves: papers not used, then other sentences on the chosen."""
         taken = {pick.candidate.paper_id: pick for pick in picks}
         for slot in slots:
-            unused = [found[slot][0] for paper_id, found in fitting.items() if paper_id not in taken and slot in found]
+            unused = [fits[slot][0] for paper_id, fits in fitting.items() if paper_id not in taken and slot in fits]
             others = [
                 other
                 for paper_id, pick in taken.items()
@@ -274,9 +274,9 @@ def _drawn_papers(path: str) -> frozenset[str]:
 
 def _usable_contexts(path: Path, drawn: Collection[str], tally: Tally, *, single: bool) -> Iterator[Context]:
     """The contexts of a file that cite drawn papers and whose sentence is usable; they are counted."""
-    for given in read_contexts(path, cited=True):
+    for record in read_contexts(path, cited=True):
         # A paper is never recommended to itself.
-        context = replace(given, cited_ids=tuple(one for one in given.cited_ids if one != given.citing_id))
+        context = replace(record, cited_ids=tuple(one for one in record.cited_ids if one != record.citing_id))
         if any(paper_id in drawn for paper_id in context.cited_ids):
             tally.sentences += 1
             outcome = outcome_of_context(context, single=single)
@@ -429,9 +429,9 @@ class _Build:
         if not self.texts[0].is_file():
             raise SourceError(f"{self.texts[0]} is no file", "Give a JSON Lines file of contexts: --from FILE")
         self.source = ", ".join(path.name for path in sources.texts)
-        given = find_shards(sources.citations) if sources.citations else []
-        self.citations = [shard.path for shard in given if shard.format == "s2ag-citations"]
-        if given and not self.citations:
+        shards = find_shards(sources.citations) if sources.citations else []
+        self.citations = [shard.path for shard in shards if shard.format == "s2ag-citations"]
+        if shards and not self.citations:
             raise SourceError(f"{sources.citations[0]} holds no citations", "Give the folder of S2AG's `citations`.")
         # A missing model is an error before any work.
         self.models = {
@@ -634,7 +634,7 @@ class _Build:
             chosen = Counter(pick.slot for pick in picks)
             fits = Counter(slot for options in fitting.values() for slot in options)
             counts = {slot: (wanted, chosen[slot], fits[slot], drawn, papers) for slot, wanted in slots.items()}
-            rows = [(*cell, *slot, *found, _why_not_full(*found)) for slot, found in counts.items()]
+            rows = [(*cell, *slot, *figures, _why_not_full(*figures)) for slot, figures in counts.items()]
             self.cells += [dict(zip(sets.COLUMNS, row, strict=True)) for row in rows]
         self.funnel["chosen"] = len(choice.chosen)
         return choice
@@ -649,8 +649,8 @@ class _Build:
     def _write(self, out: Path, choice: Choice) -> sets.SetManifest:
         options, funnel = self.options, {step: self.funnel[step] for step in sets.FUNNEL if step in self.funnel}
         if not choice.chosen:
-            told = ", ".join(f"{count:,} {sets.FUNNEL[step]}" for step, count in funnel.items())
-            raise InputError(f"no context could be chosen: {told}", "Are papers and texts of one release?")
+            steps = ", ".join(f"{count:,} {sets.FUNNEL[step]}" for step, count in funnel.items())
+            raise InputError(f"no context could be chosen: {steps}", "Are papers and texts of one release?")
         facts = {
             "source": self.source,
             "corpus_papers": self.store.counts().papers,

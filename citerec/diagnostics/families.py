@@ -376,8 +376,8 @@ class Family:
 
 def agreed(classes: Iterable[str | None]) -> str | None:
     """The class that all papers of a group share; None if they differ, or if there is none."""
-    found = set(classes)
-    return found.pop() if len(found) == 1 else None
+    labels = set(classes)
+    return labels.pop() if len(labels) == 1 else None
 
 
 ClassOf = Callable[[Facts], str | None]
@@ -388,10 +388,10 @@ def _family(
 ) -> Callable[[ClassOf], Family]:
     """Makes a family of the function that gives its class, under the name of the function."""
 
-    def made(class_of: ClassOf) -> Family:
+    def family(class_of: ClassOf) -> Family:
         return Family(class_of.__name__, title, classes, class_of, conditions, **options)
 
-    return made
+    return family
 
 
 # The cited paper
@@ -409,8 +409,8 @@ def small_fields(bounds: Bounds) -> tuple[str, ...]:
 
 def _field_among(fields: Sequence[str], facts: Facts) -> str | None:
     """The first field that each paper names; None if papers differ, or if it is none of some fields."""
-    found = agreed(next(iter(paper.fields_of_study), None) for paper in facts.papers)
-    return found if found in fields else None
+    field = agreed(next(iter(paper.fields_of_study), None) for paper in facts.papers)
+    return field if field in fields else None
 
 
 @_family("Field of study", large_fields, counts_words=False)
@@ -473,8 +473,8 @@ def location(facts: Facts) -> str | None:
 @_family("Intent of the citation", lambda _: tuple(strata()["intent"]), MEDIUM, AT_END, sampled=True)
 def intent(facts: Facts) -> str | None:
     """Why the paper is cited; medium sentences with the marker at their end (Maharjan 3.1.3)."""
-    known = (facts.context.intent or "").casefold()
-    return next((name for name, spellings in strata()["intent"].items() if known in spellings), None)
+    spelling = (facts.context.intent or "").casefold()
+    return next((name for name, spellings in strata()["intent"].items() if spelling in spellings), None)
 
 
 def part_of_speech(tag: str | None) -> str | None:
@@ -576,8 +576,8 @@ class Labelled(NamedTuple):
 
     def counts(self) -> dict[str, dict[str, int]]:
         """How many contexts each class of each family has."""
-        found = Counter(label for context in self.contexts for label in context.labels.items())
-        return {name: {label: found[name, label] for label in classes} for name, classes in self.families.items()}
+        numbers = Counter(label for context in self.contexts for label in context.labels.items())
+        return {name: {label: numbers[name, label] for label in classes} for name, classes in self.families.items()}
 
 
 def kept_families(model: str | None) -> tuple[Family, ...]:
@@ -648,9 +648,9 @@ def facts_of(
     contexts = [context for context, _ in measured]
     papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids})
     counts = _citing_sentences(contexts, store) if counting else [None] * len(contexts)
-    for (context, sentence), known in zip(measured, counts, strict=True):
+    for (context, sentence), by_paper in zip(measured, counts, strict=True):
         cited = [paper_id for paper_id in context.cited_ids if paper_id in papers]
-        numbers = None if known is None else tuple(known[paper_id] for paper_id in cited)
+        numbers = None if by_paper is None else tuple(by_paper[paper_id] for paper_id in cited)
         yield Facts(context, sentence, tuple(papers[paper_id] for paper_id in cited), bounds, numbers)
 
 

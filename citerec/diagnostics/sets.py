@@ -212,8 +212,8 @@ def write_set(
             name: FamilyOfSet(conditions=conditions, classes={label: counts[name, label] for label in classes})
             for name, (conditions, classes) in facts["families"].items()
         }
-        found = {"name": out.name, "contexts": len(contexts), "families": families, "fingerprint": fingerprint(partial)}
-        manifest = SetManifest(**{**facts, **found, "strata": strata()["version"], "citerec": __version__})
+        data = {"name": out.name, "contexts": len(contexts), "families": families, "fingerprint": fingerprint(partial)}
+        manifest = SetManifest(**{**facts, **data, "strata": strata()["version"], "citerec": __version__})
         beside(partial)
         write_datasheet(partial / DATASHEET, manifest.model_dump())
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
@@ -265,18 +265,18 @@ def find_set(name: str) -> Path:
         return Path(name)
     if name in (sets := list_sets()):
         return sets[name]
-    known = f"Sets are: {', '.join(sorted(sets)) or 'none'}. Families are: {', '.join(FAMILIES)}."
-    raise InputError(f"there is no diagnostic set {name!r}", known)
+    remedy = f"Sets are: {', '.join(sorted(sets)) or 'none'}. Families are: {', '.join(FAMILIES)}."
+    raise InputError(f"there is no diagnostic set {name!r}", remedy)
 
 
 def list_sets() -> dict[str, Path]:
     """Sets by name: those below `diagnostics/`, and those that are shipped."""
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for folder in (DIAGNOSTICS, shipped("diagnostics")):
         for manifest in sorted(folder.glob(f"[!.]*/{MANIFEST}")):
             if SET.is_at(manifest.parent):
-                found.setdefault(manifest.parent.name, manifest.parent)
-    return found
+                folders.setdefault(manifest.parent.name, manifest.parent)
+    return folders
 
 
 def parse_id(identifier: str) -> tuple[str | None, str | None]:
@@ -302,11 +302,11 @@ def place_for(name: str) -> Path:
 
 def examples(contexts: Iterable[Context], family: str) -> Mapping[str, Context]:
     """A context of each class of a family: the one whose text is nearest to a usual length."""
-    found: dict[str, Context] = {}
+    by_label: dict[str, Context] = {}
     for context in sorted(contexts, key=lambda context: abs(len(context.text) - _USUAL_CHARACTERS)):
         if label := context.labels.get(family):
-            found.setdefault(label, context)
-    return found
+            by_label.setdefault(label, context)
+    return by_label
 
 
 CELL = ("field", "years", "citation_count", "family", "class")

@@ -156,11 +156,11 @@ class Bibliography:
     @cached_property
     def _with_word(self) -> dict[str, list[str]]:
         """The keys of the entries whose titles have a word."""
-        found = defaultdict[str, list[str]](list)
+        keys = defaultdict[str, list[str]](list)
         for key, entry in self.entries.items():
             for word in normalised(entry.title):
-                found[word].append(key)
-        return found
+                keys[word].append(key)
+        return keys
 
     def key_for(self, paper: Paper, taken: Collection[str] = ()) -> str:
         """The key of a paper; if it has no entry, the key of a new one, which is none of the keys that are taken."""

@@ -93,9 +93,9 @@ class Finding:
         return asdict(self) | {"severity": str(self.severity), "path": str(self.path)}
 
     @classmethod
-    def at(cls, source: Source, span: tuple[int, int], code: str, severity: Severity, *told: str) -> "Finding":
-        """A finding at some characters of a file; `told` is what is wrong, and what to do."""
-        return cls(code, severity, source.path, *source.position(span[0]), *source.position(span[1]), *told)
+    def at(cls, source: Source, span: tuple[int, int], code: str, severity: Severity, *texts: str) -> "Finding":
+        """A finding at some characters of a file; `texts` are what is wrong, and what to do."""
+        return cls(code, severity, source.path, *source.position(span[0]), *source.position(span[1]), *texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Material:
         return self._sources[path]
 
 
-Told = Iterator[tuple[Place | Cited | Entry | Unread, str, str]]
+Problems = Iterator[tuple[Place | Cited | Entry | Unread, str, str]]
 """What a check finds: where (a place or a citation, or the first line of an entry), what is wrong, what to do."""
 
 
@@ -206,7 +206,7 @@ class Check:
     name: str
     severity: Severity
     summary: str
-    tell: Callable[[Material], Told]
+    tell: Callable[[Material], Problems]
     needs_index: bool = False
     by_default: bool = True
 
@@ -221,7 +221,7 @@ class Check:
 
 def check(
     severity: Severity, summary: str, *, needs_index: bool = False, by_default: bool = True
-) -> Callable[[Callable[[Material], Told]], Check]:
+) -> Callable[[Callable[[Material], Problems]], Check]:
     """A decorator that makes a check of a function: `key_unknown` becomes the check `key-unknown`."""
     return lambda tell: Check(tell.__name__.replace("_", "-"), severity, summary, tell, needs_index, by_default)
 
@@ -261,8 +261,8 @@ def check_draft(
     if index is not None and any(one.needs_index for one in checks):
         match = match or partial(match_entries, index=index)
     material = Material(draft, bibliography or NO_ENTRIES, files or Files(), options.year, match)
-    found = [finding for one in checks for finding in one.run(material)]
-    return sorted(found, key=lambda one: (str(one.path), one.line, one.column, one.code, one.message))
+    findings = [finding for one in checks for finding in one.run(material)]
+    return sorted(findings, key=lambda one: (str(one.path), one.line, one.column, one.code, one.message))
 
 
 def selected(options: Options) -> list[Check]:
@@ -320,21 +320,21 @@ _CROSSREF = re.compile(r"\bcrossref\s*=\s*[{\"]\s*([^\s,{}\"]+)", re.IGNORECASE)
 
 
 @check(Severity.ERROR, "a bibliography that is missing or cannot be read")
-def bibliography_unreadable(material: Material) -> Told:
+def bibliography_unreadable(material: Material) -> Problems:
     """Says of each file why it cannot be read."""
     for path, error in material.bibliography.lost:
         yield Unread(path, 1, ""), error.message, error.remedy
 
 
 @check(Severity.ERROR, "an entry that cannot be read")
-def entry_unreadable(material: Material) -> Told:
+def entry_unreadable(material: Material) -> Problems:
     """Says of each entry why it cannot be read."""
     for unread in material.bibliography.unread:
         yield unread, f"an entry cannot be read: {unread.reason}", "Correct it, or remove it."
 
 
 @check(Severity.ERROR, "a citation of a key that has no entry")
-def key_unknown(material: Material) -> Told:
+def key_unknown(material: Material) -> Problems:
     """Names the nearest keys; silent if a bibliography is missing or cannot be read, which may have the entry.
 
     A cross-reference of Markdown, such as `@fig-one`, is no citation.
@@ -353,7 +353,7 @@ def key_unknown(material: Material) -> Told:
 
 
 @check(Severity.ERROR, "a key that several entries have")
-def key_duplicate(material: Material) -> Told:
+def key_duplicate(material: Material) -> Problems:
     """Points at each entry whose key an earlier one has."""
     first: dict[str, Entry] = {}
     for entry in material.bibliography.entries:
@@ -364,7 +364,7 @@ def key_duplicate(material: Material) -> Told:
 
 
 @check(Severity.NOTE, "an entry that the draft never cites", by_default=False)
-def entry_uncited(material: Material) -> Told:
+def entry_uncited(material: Material) -> Problems:
     """Leaves out entries that cited ones refer to by `crossref`."""
     parents = {key for entry in material.cited.values() for key in _CROSSREF.findall(entry.paper.bibtex or "")}
     for key, entry in material.entries.items():
@@ -373,14 +373,14 @@ def entry_uncited(material: Material) -> Told:
 
 
 @check(Severity.NOTE, "a place that still wants a citation")
-def place_open(material: Material) -> Told:
+def place_open(material: Material) -> Problems:
     """Points at each place of the draft."""
     for place in material.draft.places:
         yield place, "a citation is still missing here", f"For papers to cite: citerec fill {place.path}"
 
 
 @check(Severity.ERROR, "a cited entry that is newer than the draft")
-def newer_than_draft(material: Material) -> Told:
+def newer_than_draft(material: Material) -> Problems:
     """Compares the year of each cited entry with that of the draft."""
     for key, entry in material.cited.items():
         if entry.paper.year is not None and entry.paper.year > material.year:
@@ -391,8 +391,8 @@ def newer_than_draft(material: Material) -> Told:
 def _at_key(material: Material, cited: Cited) -> Cited:
     """The key alone in its citation."""
     pattern = re.compile(rf"(?<![\w:.-]){re.escape(cited.key)}(?![\w:-])")
-    found = pattern.search(material.source(cited.path).text, cited.start, cited.end)
-    return replace(cited, start=found.start(), end=found.end()) if found else cited
+    match = pattern.search(material.source(cited.path).text, cited.start, cited.end)
+    return replace(cited, start=match.start(), end=match.end()) if match else cited
 
 
 _RETRACTED = re.compile(
@@ -403,7 +403,7 @@ _YEARS_BETWEEN_EDITIONS = 1
 
 
 @check(Severity.NOTE, "a cited entry that the index lacks", needs_index=True)
-def not_in_index(material: Material) -> Told:
+def not_in_index(material: Material) -> Problems:
     """Names the nearest paper, if one is near; an entry with the DOI of another work is told as that."""
     for key, match in material.matches.items():
         if match.paper is None and not match.others:
@@ -413,7 +413,7 @@ def not_in_index(material: Material) -> Told:
 
 
 @check(Severity.WARNING, "a cited entry whose title is not that of its paper", needs_index=True)
-def title_differs(material: Material) -> Told:
+def title_differs(material: Material) -> Problems:
     """Ignores case, accents, punctuation, spaces, and a subtitle that one of the two lacks."""
     for key, entry, paper, editions in _compared(material):
         if not any(same_title(entry.paper.title, one.title) for one in editions):
@@ -421,17 +421,17 @@ def title_differs(material: Material) -> Told:
 
 
 @check(Severity.WARNING, "a cited entry whose year is not that of its paper", needs_index=True)
-def year_differs(material: Material) -> Told:
+def year_differs(material: Material) -> Problems:
     """A year more or less is none: editions of a work often are a year apart."""
     for key, entry, paper, editions in _compared(material):
         years, year = sorted({one.year for one in editions if one.year is not None}), entry.paper.year
         if years and year is not None and min(abs(year - other) for other in years) > _YEARS_BETWEEN_EDITIONS:
-            known = " and ".join(map(str, years))
-            yield entry, f"{key} is of {year}, in the index of {known}", f"Compare with {named(paper)}."
+            index_years = " and ".join(map(str, years))
+            yield entry, f"{key} is of {year}, in the index of {index_years}", f"Compare with {named(paper)}."
 
 
 @check(Severity.WARNING, "a cited entry whose authors are not those of its paper", needs_index=True)
-def authors_differ(material: Material) -> Told:
+def authors_differ(material: Material) -> Problems:
     """Compares the first authors, and looks for authors that the record lacks, or the entry."""
     for _, entry, _, editions in _compared(material):
         records = [one for one in editions if one.authors] if entry.paper.authors else []
@@ -441,7 +441,7 @@ def authors_differ(material: Material) -> Told:
 
 
 @check(Severity.WARNING, "a cited preprint whose published version is in the index", needs_index=True)
-def preprint_published(material: Material) -> Told:
+def preprint_published(material: Material) -> Problems:
     """Goes by the venue of the entry, its DOI and `eprint` (`citerec.corpus.matching`)."""
     for key, entry, _, editions in _compared(material):
         own = entry.paper
@@ -453,7 +453,7 @@ def preprint_published(material: Material) -> Told:
 
 
 @check(Severity.WARNING, "a cited paper that was retracted", needs_index=True)
-def retracted(material: Material) -> Told:
+def retracted(material: Material) -> Problems:
     """Goes by titles, such as "RETRACTED ARTICLE: …" and "Retraction notice to …": records hold nothing else on it."""
     for key, match in material.matches.items():
         entry = material.cited[key]
@@ -600,7 +600,7 @@ def _else_same(entry: Paper, paper: Paper, apart: int) -> bool:
 
 
 def _is_notice_of(entry: Paper, notice: Paper) -> bool:
-    title = notice.title[found.end() :] if (found := _NOTICE.match(notice.title)) else ""
+    title = notice.title[match.end() :] if (match := _NOTICE.match(notice.title)) else ""
     return similarity(entry.title, title) >= LEAST_ALIKE and normalised(entry.title) <= normalised(title)
 
 
@@ -619,7 +619,7 @@ _SCHEMES = {"doi": "DOI", "arxiv": "arXiv id", "acl": "Anthology id"}
 
 
 @check(Severity.ERROR, "a cited entry with the DOI, arXiv id or Anthology id of another work")
-def other_work(material: Material) -> Told:
+def other_work(material: Material) -> Problems:
     """Compares entries with the papers of the index that have their identifiers, and with each other.
 
     Of two entries with one identifier, only the wrong one is told if the index knows whose identifier it is.
@@ -643,19 +643,19 @@ def other_work(material: Material) -> Told:
 
 
 @check(Severity.WARNING, "two cited entries of one work")
-def work_twice(material: Material) -> Told:
+def work_twice(material: Material) -> Problems:
     """Entries with one identifier and nearly one title, or with one title and a shared author (`corpus.matching`).
 
     Two publications of different years are two works: a paper and its journal version, a tutorial held again.
     """
-    found = {pair.entry: pair for pair in _sharing(material) if pair.is_one_work}
+    pairs = {pair.entry: pair for pair in _sharing(material) if pair.is_one_work}
     entries = material.cited_entries
     for group in folded([entry.paper for entry in entries], len(entries)):
         first, *others = [entries[place] for place in sorted(group)]
         for entry in others:
             if not _published_twice(entry.paper, first.paper):
-                found.setdefault(entry, _Pair(entry, first))
-    for entry, pair in found.items():
+                pairs.setdefault(entry, _Pair(entry, first))
+    for entry, pair in pairs.items():
         same = f"have one {_written(entry.paper, pair.identifier)[0]}" if pair.identifier else "are one work"
         has_one_key = entry.paper.paper_id == pair.other.paper.paper_id
         yield entry, f"{pair} {same}", "Remove one of them." if has_one_key else "Cite one of them throughout."
@@ -701,14 +701,14 @@ def _written(paper: Paper, identifier: str) -> tuple[str, str]:
 
 def _differences(entry: Paper, other: Paper) -> str:
     """In what title, year and first author of two records differ, with the values of both."""
-    found = []
+    differences = []
     if not same_title(entry.title, other.title):
-        found.append(f"title {quoted(entry)}, there {quoted(other)}")
+        differences.append(f"title {quoted(entry)}, there {quoted(other)}")
     if entry.year is not None and other.year is not None and entry.year != other.year:
-        found.append(f"year {entry.year}, there {other.year}")
+        differences.append(f"year {entry.year}, there {other.year}")
     if entry.authors and other.authors and not same_author(entry.authors[0], other.authors[0]):
-        found.append(f"first author {entry.authors[0]}, there {other.authors[0]}")
-    return "; ".join(found)
+        differences.append(f"first author {entry.authors[0]}, there {other.authors[0]}")
+    return "; ".join(differences)
 
 
 # How `Paragraph` shows citations and places.
@@ -720,7 +720,7 @@ _BEGINNINGS = (12, 6, 3)  # words by which a sentence is found again in its file
 
 
 @check(Severity.NOTE, "a sentence that looks like it needs a citation")
-def citation_needed(material: Material) -> Told:
+def citation_needed(material: Material) -> Problems:
     """Goes by a small model (`citerec.discourse.worthiness`); not in the abstract, nor beside a citation or a place."""
     model = shipped()
     for paragraph in material.draft.paragraphs:
@@ -759,8 +759,8 @@ def _place(material: Material, paragraph: Paragraph, sentence: str) -> Place:
     words = sentence.split()
     for many in (len(words), *_BEGINNINGS):
         pattern = r"\s+".join(map(re.escape, words[:many]))
-        if found := re.compile(pattern).search(source.text, begins):
-            return source.place(*found.span())
+        if match := re.compile(pattern).search(source.text, begins):
+            return source.place(*match.span())
     return source.place(begins, ends)
 
 

@@ -141,8 +141,8 @@ def sentence_end(path: Path, text: str, at: int) -> int:
     return at + len(rest.rstrip())
 
 
-def _masked(found: re.Match[str]) -> str:
-    return (" " if found.groupdict().get("comment") else "X") * len(found[0])
+def _masked(match: re.Match[str]) -> str:
+    return (" " if match.groupdict().get("comment") else "X") * len(match[0])
 
 
 def as_source(path: Path, text: str) -> str:
@@ -163,7 +163,7 @@ def telling_words(context: Context) -> set[str]:
     return {word for word in words_in(f"{context.text} {context.before}") if len(word) >= _LONG}
 
 
-class Listed(NamedTuple):
+class DraftHit(NamedTuple):
     """A paper that is shown for a context.
 
     Attributes:
@@ -192,7 +192,7 @@ class Listed(NamedTuple):
         return sentences[shared.index(most)] if most >= _SHARED else None
 
 
-def listed(answer: Answer, bibliography: Bibliography, *, own_first: bool = True) -> list[Listed]:
+def draft_hits(answer: Answer, bibliography: Bibliography, *, own_first: bool = True) -> list[DraftHit]:
     """The hits of an answer in the order in which an author sees them.
 
     Those papers of the bibliography come first that are among the best `FITTING`, in the system's order; then all
@@ -204,9 +204,9 @@ def listed(answer: Answer, bibliography: Bibliography, *, own_first: bool = True
         own_first: Whether its papers come first; otherwise they only have their keys.
     """
 
-    def one(hit: Hit) -> Listed:
+    def one(hit: Hit) -> DraftHit:
         keys = ((bibliography.key_of(paper), paper) for paper in (hit.paper, *hit.also))
         key, paper = next((each for each in keys if each[0]), (None, hit.paper))
-        return Listed(hit, key, paper, bool(key) and own_first and hit.rank <= FITTING, answer.context)
+        return DraftHit(hit, key, paper, bool(key) and own_first and hit.rank <= FITTING, answer.context)
 
     return sorted(map(one, answer), key=lambda each: not each.comes_first)

@@ -227,8 +227,8 @@ def _name(node: Any) -> str | None:
 
 
 def _arguments(node: Any) -> list[Any]:
-    stated = getattr(node, "nodeargd", None)
-    return [one for one in getattr(stated, "argnlist", None) or () if one is not None]
+    arguments = getattr(node, "nodeargd", None)
+    return [one for one in getattr(arguments, "argnlist", None) or () if one is not None]
 
 
 def _groups(node: Any) -> list[Any]:
@@ -254,13 +254,13 @@ def _as_text(node: Any) -> str:
 def _commands() -> Any:
     """The commands that pylatexenc knows, and those of citations, notes and listings."""
     logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
-    known = walked.get_default_latex_context_db()
+    database = walked.get_default_latex_context_db()
     macros = [MacroSpec(name, "*[[{") for name in sorted(CITATIONS)]
     macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title", "addbibresource"})]
     macros += [MacroSpec(name, "{") for name in sorted(_INPUTS | {"bibliography", "addglobalbib", "nocite"})]
     listings = [EnvironmentSpec(name, args_parser=_Listing(name)) for name in _VERBATIM]
-    known.add_context_category("citerec", macros=macros, environments=listings, prepend=True)
-    return known
+    database.add_context_category("citerec", macros=macros, environments=listings, prepend=True)
+    return database
 
 
 class _Listing:

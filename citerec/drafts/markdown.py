@@ -41,10 +41,10 @@ def read_markdown(path: Path, text: str) -> Draft:
 
 def _citation(writer: Writer, source: Source, token: re.Match[str]) -> None:
     keys = [token["bare"]] if token["bare"] is not None else _KEY.findall(token["group"])
-    if known := [key for key in keys if not is_missing(key)]:
-        shown = f"[{'; '.join(f'@{key}' for key in known)}]"
-        writer.add(source.citation(known, *token.span(), shown))
-    if len(known) == len(keys):
+    if cited_keys := [key for key in keys if not is_missing(key)]:
+        shown = f"[{'; '.join(f'@{key}' for key in cited_keys)}]"
+        writer.add(source.citation(cited_keys, *token.span(), shown))
+    if len(cited_keys) == len(keys):
         return
     form = _BRACKETS
     if token["bare"] is None:
@@ -55,13 +55,13 @@ def _citation(writer: Writer, source: Source, token: re.Match[str]) -> None:
 
 def _around(group: str) -> tuple[str, str]:
     """What stands around the missing keys of a group: "see @croft; " and ", p. 3" in `see @croft; @?, p. 3`."""
-    found = [match for match in _KEY.finditer(group) if is_missing(match[1])]
-    after, at = "", found[0].end()
-    for match in found[1:]:  # a further missing key goes, with the separator and the words before it
+    matches = [match for match in _KEY.finditer(group) if is_missing(match[1])]
+    after, at = "", matches[0].end()
+    for match in matches[1:]:  # a further missing key goes, with the separator and the words before it
         between = group[at : match.start()]
         after += between.rpartition(";")[0] or between.rstrip().removesuffix(";")
         at = match.end()
-    return group[: found[0].start()], after + group[at:]
+    return group[: matches[0].start()], after + group[at:]
 
 
 def _front(writer: Writer, fields: str, path: Path) -> None:
@@ -69,10 +69,10 @@ def _front(writer: Writer, fields: str, path: Path) -> None:
     import yaml
 
     try:
-        stated = yaml.safe_load(fields)
+        metadata = yaml.safe_load(fields)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError):  # such as a date in month 13
         return  # pandoc tells what is wrong with it
-    title, named = (stated.get(name) if isinstance(stated, dict) else None for name in ("title", "bibliography"))
+    title, named = (metadata.get(name) if isinstance(metadata, dict) else None for name in ("title", "bibliography"))
     writer.title = title if isinstance(title, str) else None
     listed = named if isinstance(named, list) else [named]
     writer.bibliographies += [

@@ -64,29 +64,29 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
     Raises:
         InputError: There is no such set, file or family, or a line is no context.
     """
-    asked, place = list(families), ""
+    family_names, place = list(families), ""
     if isinstance(what, str) and not Path(what).is_file():
         name, family = parse_id(what)
-        asked += [family] if family else []
+        family_names += [family] if family else []
         place = name or DEFAULT_SET
         what = find_set(place)
     if isinstance(what, Path) and what.is_dir():
         place, what = place or str(what), read_set(what)
     if isinstance(what, DiagnosticSet):
         # A set may have families that this citerec does not have; their labels are in the set.
-        families_named([name for name in asked if name not in what.manifest.families])
-        return Source(what.manifest.name, place or what.manifest.name, tuple(asked), what.contexts, what)
-    names = tuple(family.name for family in families_named(asked)) if asked else ()
+        families_named([name for name in family_names if name not in what.manifest.families])
+        return Source(what.manifest.name, place or what.manifest.name, tuple(family_names), what.contexts, what)
+    names = tuple(family.name for family in families_named(family_names)) if family_names else ()
     if isinstance(what, str | Path):
         contexts = tuple(read_contexts(Path(what), cited=True))
         path = Path(what).resolve()
         return Source(f"{path.parent.name}/{path.stem.partition('.')[0]}", str(what), names, contexts, None)
     as_strings = (replace(one, cited_ids=tuple(map(str, one.cited_ids))) for one in what)
-    made = (
+    places = (
         (f"context {number}", tried(partial(parse_context, as_record(one), f"context-{number}"), ""))
         for number, one in enumerate(as_strings, 1)
     )
-    return Source("contexts", "contexts", names, tuple(checked_contexts(made, cited=True)), None)
+    return Source("contexts", "contexts", names, tuple(checked_contexts(places, cited=True)), None)
 
 
 def contexts_of_qrels(value: Any) -> list[Context] | None:
@@ -239,10 +239,10 @@ def evaluate(
     for name, value, least in (("resamples", resamples, 100), ("seed", seed, 0)):
         if value < least:
             raise InputError(f"{name} is {value}", f"Give a number from {least}.")
-    given = {} if systems is None else named(systems)
+    by_name = {} if systems is None else named(systems)
     if (qrels := contexts_of_qrels(contexts)) is not None:
-        searching = [name for name, system in given.items() if isinstance(system, str | Recipe | Recommender)]
-        if searching or not given:
+        searching = [name for name, system in by_name.items() if isinstance(system, str | Recipe | Recommender)]
+        if searching or not by_name:
             name = next(iter(searching), "the default system")
             raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")
         contexts = qrels
@@ -252,8 +252,8 @@ def evaluate(
     if source.labelled and (not conditions or spacy_model):
         remedy = f"The set {source.name} is labelled already: leave them out."
         raise InputError("conditions and spacy_model apply only to contexts that are not labelled yet", remedy)
-    path = Path(getattr(index, "path", index)) if index is not None else _pool(given, source.labelled)
-    given = given or named(default_system(path))
+    path = Path(getattr(index, "path", index)) if index is not None else _pool(by_name, source.labelled)
+    by_name = by_name or named(default_system(path))
     manifest, store = manifest_and_store(path)
     papers = manifest.counts.papers
     k = min(DEFAULT_K, papers) if k is None else k
@@ -263,18 +263,18 @@ def evaluate(
     rules, left_out = LeakRules(exclude_citing, as_of_year), not include_training_contexts
     shown = contextlib.nullcontext(on_progress) if on_progress else progress_bar()
     with contextlib.closing(store), shown as on_progress:
-        asked, infos, facts, notes = labelled_contexts(
+        of_set, infos, facts, notes = labelled_contexts(
             source, store, model=spacy_model, conditions=conditions, on_progress=on_progress
         )
-        if not asked:
+        if not of_set:
             raise InputError("there is no context", "Give at least one, or the name of a diagnostic set.")
-        provenance = {name: learnt_by(system, path) for name, system in given.items()}
-        seen, overlap = find_overlap(asked, provenance, left_out=left_out)
-        notes += overlap.notes(len(asked))
+        provenance = {name: learnt_by(system, path) for name, system in by_name.items()}
+        seen, overlap = find_overlap(of_set, provenance, left_out=left_out)
+        notes += overlap.notes(len(of_set))
         if left_out and seen.all():
             remedy = "Split contexts before training: citerec contexts split FILE --out FOLDER"
-            raise InputError(f"nothing is left of {source.name} to measure on: {overlap.notes(len(asked))[0]}", remedy)
-        topics = topics_of(list(itertools.compress(asked, ~(seen & left_out))), store)
+            raise InputError(f"nothing is left of {source.name} to measure on: {overlap.notes(len(of_set))[0]}", remedy)
+        topics = topics_of(list(itertools.compress(of_set, ~(seen & left_out))), store)
         years = store.years({paper_id for topic in topics for paper_id in topic.context.cited_ids})
         outside = np.array([years.keys().isdisjoint(topic.context.cited_ids) for topic in topics])
         if outside.all():
@@ -282,23 +282,23 @@ def evaluate(
             remedy = f"Give the index of the corpus that they cite: --index{hint}"
             raise InputError(f"no cited paper of any context is in {path}", remedy)
         counted = ~outside if missing == "skip" else np.ones_like(outside)
-        ids = frozenset(context.context_id for context in asked)
+        ids = frozenset(context.context_id for context in of_set)
         fingerprint, size = manifest.fingerprint, size_of(path)
         pool = Conditions(topics, ids, path, fingerprint, size, store.years, rules, k, parallelism, on_progress)
         cited = cited_papers(topics, years, rules)
         cited, measured = cited[counted[cited["topic"]]], {}
         # Runs come first, so that their errors are told before other systems search for minutes.
-        for name, system in sorted(given.items(), key=lambda one: not isinstance(one[1], Run)):
+        for name, system in sorted(by_name.items(), key=lambda one: not isinstance(one[1], Run)):
             measured[name] = _measured(name, answer(name, system, pool), pool, cited, counted)
     if source.labelled and source.labelled.manifest.corpus_fingerprint not in (None, manifest.fingerprint):
         notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
-    records, remarks, ranks, confidence, runs = zip(*(measured[name] for name in given), strict=True)
+    records, remarks, ranks, confidence, runs = zip(*(measured[name] for name in by_name), strict=True)
     record = Record(
         measures="ranks",
         set=Measured(
             **facts,
             contexts=len(topics),
-            asked=len(asked),
+            asked=len(of_set),
             outside=int(outside.sum()),
             citing_known=sum(bool(one.citing_id or one.context.citing_key) for one in topics),
             without_citing_paper=sum(one.citing_id is None for one in topics),
@@ -310,7 +310,7 @@ def evaluate(
         k=k,
         columns=columns,
         families=infos,
-        systems=dict(zip(given, records, strict=True)),
+        systems=dict(zip(by_name, records, strict=True)),
         seed=seed,
         resamples=resamples,
         notes=(*notes, *itertools.chain(*remarks)),
@@ -320,7 +320,7 @@ def evaluate(
         _labels(topics, counted, infos),
         pd.concat(ranks, ignore_index=True),
         pd.concat(confidence, ignore_index=True),
-        runs=dict(zip(given, runs, strict=True)),
+        runs=dict(zip(by_name, runs, strict=True)),
     )
 
 
@@ -341,13 +341,13 @@ def _measured(
         left_out = "left out of its calibration error."
         remarks.append(f"{name}: the confidence was fitted on {number:,} of the contexts: {left_out}")
     ids = np.array([topic.context.context_id for topic in pool.topics], dtype=object)
-    rows = zip(ids, answered.stated, counted & ~fitted, strict=bool(answered.stated))
-    stated = [(context_id, name, *asdict(one).values()) for context_id, one, usable in rows if one and usable]
+    rows = zip(ids, answered.confidences, counted & ~fitted, strict=bool(answered.confidences))
+    confidences = [(context_id, name, *asdict(one).values()) for context_id, one, usable in rows if one and usable]
     return (
         record,
         remarks,
         ranks_of(cited, ranked).assign(system=name)[TABLES["ranks"]],
-        pd.DataFrame(stated, columns=TABLES["confidence"]),
+        pd.DataFrame(confidences, columns=TABLES["confidence"]),
         ranked.assign(context=ids[ranked["topic"]])[["context", "paper", "rank", "score"]].reset_index(drop=True),
     )
 

@@ -25,7 +25,7 @@ DEFAULT_METRICS = ("recall@10", "mrr@10", "ndcg@10")
 Floats = npt.NDArray[np.float64]
 
 
-class _Found:
+class _GoldRanks:
     """The ranks of the cited papers of some contexts, as metrics with a cutoff see them.
 
     Attributes:
@@ -41,26 +41,26 @@ class _Found:
         self.relevant = np.maximum(1, (gold >= 0).sum(axis=1))
 
 
-def _dcg(found: _Found) -> Floats:
-    return np.asarray((1 / np.log2(found.ranks + 1)).sum(axis=1))
+def _dcg(gold: _GoldRanks) -> Floats:
+    return np.asarray((1 / np.log2(gold.ranks + 1)).sum(axis=1))
 
 
-def _ideal_dcg(found: _Found) -> Floats:
-    gains = np.cumsum(1 / np.log2(np.arange(found.ranks.shape[1]) + 2))
-    return np.asarray(gains[np.minimum(found.relevant, found.cutoff) - 1])
+def _ideal_dcg(gold: _GoldRanks) -> Floats:
+    gains = np.cumsum(1 / np.log2(np.arange(gold.ranks.shape[1]) + 2))
+    return np.asarray(gains[np.minimum(gold.relevant, gold.cutoff) - 1])
 
 
-MEASURES: Mapping[str, Callable[[_Found], Floats]] = {
-    "recall": lambda found: found.hits / found.relevant,
-    "mrr": lambda found: 1 / found.ranks[:, 0],
-    "ndcg": lambda found: _dcg(found) / _ideal_dcg(found),
+MEASURES: Mapping[str, Callable[[_GoldRanks], Floats]] = {
+    "recall": lambda gold: gold.hits / gold.relevant,
+    "mrr": lambda gold: 1 / gold.ranks[:, 0],
+    "ndcg": lambda gold: _dcg(gold) / _ideal_dcg(gold),
     # Precision at the rank of each cited paper; 0 at one that is not found.
-    "map": lambda found: (np.arange(1, found.ranks.shape[1] + 1) / found.ranks).sum(axis=1) / found.relevant,
-    "hit_rate": lambda found: found.hits > 0,
-    "precision": lambda found: found.hits / found.cutoff,
-    "r-precision": lambda found: (found.ranks <= found.relevant[:, None]).sum(axis=1) / found.relevant,
-    "f1": lambda found: 2 * found.hits / (found.cutoff + found.relevant),
-    "hits": lambda found: found.hits,
+    "map": lambda gold: (np.arange(1, gold.ranks.shape[1] + 1) / gold.ranks).sum(axis=1) / gold.relevant,
+    "hit_rate": lambda gold: gold.hits > 0,
+    "precision": lambda gold: gold.hits / gold.cutoff,
+    "r-precision": lambda gold: (gold.ranks <= gold.relevant[:, None]).sum(axis=1) / gold.relevant,
+    "f1": lambda gold: 2 * gold.hits / (gold.cutoff + gold.relevant),
+    "hits": lambda gold: gold.hits,
     "dcg": _dcg,
 }
 _NAME = re.compile(r"([a-z][a-z0-9_-]*)(?:@([1-9][0-9]{0,8}))?")
@@ -88,8 +88,8 @@ def parse_metrics(names: str | Sequence[str], k: int) -> tuple[Metric, ...]:
     for name in dict.fromkeys(names):
         parsed = _NAME.fullmatch(name)
         if parsed is None or parsed[1] not in MEASURES:
-            known = f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
-            raise InputError(f"there is no metric {name!r}", known)
+            remedy = f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
+            raise InputError(f"there is no metric {name!r}", remedy)
         measure, cutoff = parsed[1], int(parsed[2] or 0)
         if cutoff and measure == "r-precision":
             raise InputError(f"{measure} has no cutoff", f"Write {measure}")
@@ -101,7 +101,7 @@ def parse_metrics(names: str | Sequence[str], k: int) -> tuple[Metric, ...]:
 
 def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> Floats:
     """Scores, contexts × metrics, by the ranks of the cited papers in the first k hits (`Ranking.gold`)."""
-    of_cutoff = {cutoff: _Found(gold, cutoff or k) for cutoff in {metric.cutoff for metric in metrics}}
+    of_cutoff = {cutoff: _GoldRanks(gold, cutoff or k) for cutoff in {metric.cutoff for metric in metrics}}
     scores = np.empty((len(gold), len(metrics)))
     for column, metric in enumerate(metrics):
         scores[:, column] = MEASURES[metric.measure](of_cutoff[metric.cutoff])
@@ -130,32 +130,32 @@ class Reliability(NamedTuple):
     brier: float
 
 
-def reliability(stated: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> Reliability:
+def reliability(probabilities: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> Reliability:
     """The reliability of at least one probability, (answers,), given which answers are right, (answers,)."""
-    of_bin = np.minimum((stated * BINS).astype(int), BINS - 1)
-    sums = [np.bincount(of_bin, values, BINS) for values in (stated, right)]
+    of_bin = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    sums = [np.bincount(of_bin, values, BINS) for values in (probabilities, right)]
     return Reliability(
-        n=len(stated),
-        stated=float(stated.mean()),
+        n=len(probabilities),
+        stated=float(probabilities.mean()),
         right=float(right.mean()),
-        ece=float(np.abs(sums[0] - sums[1]).sum() / len(stated)),
-        brier=float(np.square(stated - right).mean()),
+        ece=float(np.abs(sums[0] - sums[1]).sum() / len(probabilities)),
+        brier=float(np.square(probabilities - right).mean()),
     )
 
 
-def reliabilities(stated: "pd.DataFrame", ranks: "pd.DataFrame", k: int) -> dict[str, Reliability]:
+def reliabilities(confidence: "pd.DataFrame", ranks: "pd.DataFrame", k: int) -> dict[str, Reliability]:
     """The reliability of a system by event; no event that k hits cannot show, and none if nothing was stated.
 
     Args:
-        stated: The confidence in answers: `context`, and a column for each event.
+        confidence: The confidence in answers: `context`, and a column for each event.
         ranks: The ranks of the cited papers: `context`, `rank`.
         k: How many hits were looked at.
     """
-    best = stated["context"].map(ranks[ranks["rank"] != NOT_FOUND].groupby("context")["rank"].min())
+    best = confidence["context"].map(ranks[ranks["rank"] != NOT_FOUND].groupby("context")["rank"].min())
     return {
-        event: reliability(stated[event].to_numpy(np.float64), (best <= last).to_numpy())
+        event: reliability(confidence[event].to_numpy(np.float64), (best <= last).to_numpy())
         for event, last in zip(EVENTS, (1, FIRST), strict=True)
-        if len(stated) and last <= k
+        if len(confidence) and last <= k
     }
 
 
@@ -216,14 +216,14 @@ def cited_papers(topics: Sequence[Topic], years: Years, rules: LeakRules) -> "pd
     """The cited papers, in order: number of the `topic`, `context`, `paper`, and its `outcome` if it is not found."""
     import pandas as pd
 
-    known = LeakRules(exclude_citing=False, as_of_year=rules.as_of_year)
+    year_rule = LeakRules(exclude_citing=False, as_of_year=rules.as_of_year)
     _, _, missed, newer, outside = OUTCOMES
     rows = []
     for number, topic in enumerate(topics):
         for paper_id in topic.context.cited_ids:
             outcome = outside
             if paper_id in years:
-                outcome = missed if known.permits(topic, paper_id, years[paper_id]) else newer
+                outcome = missed if year_rule.permits(topic, paper_id, years[paper_id]) else newer
             rows.append((number, topic.context.context_id, paper_id, outcome))
     return pd.DataFrame(rows, columns=["topic", "context", "paper", "outcome"])
 
@@ -233,5 +233,5 @@ def ranks_of(cited: "pd.DataFrame", ranked: "pd.DataFrame") -> "pd.DataFrame":
     places = ranked[["topic", "paper", "rank"]].astype({"paper": object})
     joined = cited[["topic", "paper"]].merge(places, how="left", on=["topic", "paper"])
     ranks = joined["rank"].fillna(NOT_FOUND).to_numpy(np.int32)
-    found = np.where(ranks <= FOUND_UNTIL, OUTCOMES[0], OUTCOMES[1])
-    return cited.assign(rank=ranks, outcome=np.where(ranks == NOT_FOUND, cited["outcome"], found))
+    outcomes = np.where(ranks <= FOUND_UNTIL, OUTCOMES[0], OUTCOMES[1])
+    return cited.assign(rank=ranks, outcome=np.where(ranks == NOT_FOUND, cited["outcome"], outcomes))

@@ -96,7 +96,7 @@ def side_by_side(results: "Results") -> list[dict[str, Any]]:
     tasks, systems = results.predictions.tasks, results.predictions.systems
     judging = [number for number, column in enumerate(results.columns) if column.judges]
     order = [_checksum(f"{task.dataset}\t{task.task_id}") for task in tasks]
-    found = []
+    samples = []
     for place in sorted(range(len(tasks)), key=order.__getitem__)[:MOST]:
         cards = []
         for name, texts in systems.items():
@@ -105,8 +105,8 @@ def side_by_side(results: "Results") -> list[dict[str, Any]]:
             pieces = pieces_of(cut(texts[place].text, _LONGEST_TEXT), texts[place].task.sources, unknown)
             cards.append({"system": name, "pieces": pieces, "scores": scores})
         targets = [pieces_of(cut(target, _LONGEST_TEXT), tasks[place].sources) for target in tasks[place].targets]
-        found.append({"task": tasks[place], "targets": targets, "cards": cards})
-    return found
+        samples.append({"task": tasks[place], "targets": targets, "cards": cards})
+    return samples
 
 
 def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -115,7 +115,7 @@ def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ())
     Citations named in `unknown` match no source, whatever their style.
     """
     spans = [(anchor.start, anchor.end) for anchor in anchors_of(text)]
-    spans += [found.span() for name in unknown if name for found in re.finditer(re.escape(name), text)]
+    spans += [match.span() for name in unknown if name for match in re.finditer(re.escape(name), text)]
     pieces, done = [], 0
     for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
         if start >= done:
@@ -169,7 +169,7 @@ def _svg(figure: "Figure", title: str) -> str:
     attributes = f'role="img" aria-label="{html.escape(title)}"'
     drawing = drawing[drawing.index("<svg") :]
     return re.sub(
-        r'<svg [^>]*(viewBox="[^"]*")[^>]*>', lambda found: f"<svg {found[1]} {attributes}>", drawing, count=1
+        r'<svg [^>]*(viewBox="[^"]*")[^>]*>', lambda match: f"<svg {match[1]} {attributes}>", drawing, count=1
     )
 
 

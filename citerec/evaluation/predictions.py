@@ -39,7 +39,7 @@ class Predictions:
         tasks: The tasks.
         systems: By system its texts, in the order of the tasks.
         oracles: The systems that saw the targets: upper bounds.
-        asked: How many tasks there are in all files together.
+        total: How many tasks there are in all files together.
         missing: By system how many of those it did not answer.
         training: By system how many of those served in its training.
         files: By system the files that it was read from.
@@ -49,7 +49,7 @@ class Predictions:
     tasks: tuple[TextTask, ...]
     systems: Mapping[str, tuple[Prediction, ...]]
     oracles: frozenset[str]
-    asked: int
+    total: int
     missing: Mapping[str, int]
     training: Mapping[str, int] = field(default_factory=dict)
     files: Mapping[str, tuple[ReadFile, ...]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Predictions:
     @property
     def left_out(self) -> int:
         """How many tasks are left out: a system did not answer them, or learned from them."""
-        return self.asked - len(self.tasks)
+        return self.total - len(self.tasks)
 
     def settings(self, system: str) -> dict[str, Any] | str:
         """The settings of a system's writer; empty if its predictions name none, "varies" if they differ."""
@@ -85,13 +85,13 @@ def read_predictions(
             targets in another file; or no task is left that is answered by all.
     """
     tasks: dict[Key, TextTask] = {_key(task): task for task in read_tasks(references)} if references else {}
-    known = list(tasks.values())
+    reference_tasks = list(tasks.values())
     systems: dict[str, dict[Key, Prediction]] = {}
     of_system: dict[str, dict[Path, None]] = {}
     for name, path in files:
         for prediction in read_prediction_file(path):
             if references:
-                prediction = _joined(prediction, known, path, references)
+                prediction = _joined(prediction, reference_tasks, path, references)
             key = _key(prediction.task)
             first = tasks.setdefault(key, prediction.task)
             if first.targets != prediction.task.targets:
@@ -120,7 +120,7 @@ def read_predictions(
         tasks=tuple(tasks[key] for key in common),
         systems={name: tuple(texts[key] for key in common) for name, texts in systems.items()},
         oracles=frozenset(name for name, texts in systems.items() if any(text.is_oracle for text in texts.values())),
-        asked=len(tasks),
+        total=len(tasks),
         missing={name: len(tasks) - len(texts) for name, texts in systems.items()},
         training={name: len(keys) for name, keys in seen.items()},
         files={system: tuple(read[path] for path in paths) for system, paths in of_system.items()},
@@ -141,14 +141,14 @@ def _called(key: Key) -> str:
     return f"{key[1]} of {key[0]}" if key[0] else key[1]
 
 
-def _joined(prediction: Prediction, known: Iterable[TextTask], path: Path, references: Path) -> Prediction:
+def _joined(prediction: Prediction, tasks: Iterable[TextTask], path: Path, references: Path) -> Prediction:
     """A prediction with its task, found by id and data set, or by id alone if either names no data set."""
     dataset, task_id = _key(prediction.task)
-    of_id = [task for task in known if task.task_id == task_id]
-    found = [task for task in of_id if task.dataset == dataset or not (dataset and task.dataset)]
-    if len(found) != 1:
+    of_id = [task for task in tasks if task.task_id == task_id]
+    matches = [task for task in of_id if task.dataset == dataset or not (dataset and task.dataset)]
+    if len(matches) != 1:
         raise InputError(
-            f"{path}: {len(found) or 'no'} tasks in {references} have the id {_called((dataset, task_id))}",
+            f"{path}: {len(matches) or 'no'} tasks in {references} have the id {_called((dataset, task_id))}",
             'Give each prediction the id and the data set of its task: {"id": …, "dataset": …, "prediction": …}.',
         )
-    return replace(prediction, task=replace(found[0], sources=prediction.task.sources or found[0].sources))
+    return replace(prediction, task=replace(matches[0], sources=prediction.task.sources or matches[0].sources))

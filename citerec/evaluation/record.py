@@ -238,11 +238,11 @@ class SystemRecord(_Part):
 
 def versions() -> dict[str, str]:
     """The versions of Python and of the installed libraries that answers may depend on."""
-    found = {"python": sys.version.split()[0]}
+    version_of = {"python": sys.version.split()[0]}
     for name in _LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            version_of[name] = importlib.metadata.version(name)
+    return version_of
 
 
 class Record(_Part):

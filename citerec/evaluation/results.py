@@ -90,13 +90,13 @@ def robustness(
         (family, label, scores) for family, labels in families.items() for label, scores in labels.items() if scores.n
     ]
     classes = [entry for entry in classes if not entry[-1].few] or classes
-    found = []
+    rows = []
     for metric in metrics if classes else ():
         values = [(family, label, scores.means[metric].value or 0.0) for family, label, scores in classes]
         worst, best = (choice(values, key=operator.itemgetter(2)) for choice in (min, max))
         drop = (overall.means[metric].value or 0.0) - worst[2]
-        found.append(Robustness(metric, *worst, *best, best[2] - worst[2], drop))
-    return tuple(found)
+        rows.append(Robustness(metric, *worst, *best, best[2] - worst[2], drop))
+    return tuple(rows)
 
 
 TARGET = ""
@@ -201,11 +201,11 @@ class Results:
         names = [column.name for column in self.columns]
         if self.of_texts:
             rows = pd.MultiIndex.from_arrays([self.classes[DATASET], self.items["context"]])
-            found = self.texts.pivot(index=["dataset", "task"], columns=["system", "metric"], values="value").reindex(
+            table = self.texts.pivot(index=["dataset", "task"], columns=["system", "metric"], values="value").reindex(
                 rows
             )
             systems = dict.fromkeys([*self.record.systems, *self.texts["system"]])
-            wide = {system: found.reindex(columns=[(system, name) for name in names]) for system in systems}
+            wide = {system: table.reindex(columns=[(system, name) for name in names]) for system in systems}
             return {system: of_system.to_numpy(np.float64) for system, of_system in wide.items()}
         metrics = parse_metrics(names, self.record.k)
         return {name: measure(metrics, self.gold(name), self.record.k) for name in self.record.systems}
@@ -254,12 +254,12 @@ class Results:
         if not self.of_texts:
             of_system = self.ranks[self.ranks["system"] == name]
             ranks, counts = of_system["rank"].to_numpy(), of_system["outcome"].value_counts()
-            stated = self.confidence[self.confidence["system"] == name]
+            confidence = self.confidence[self.confidence["system"] == name]
             figures |= {
                 "robustness": robustness(columns, overall, families),
                 "outcomes": {outcome: int(counts.get(outcome, 0)) for outcome in OUTCOMES},
                 "ranks": np.bincount(ranks[ranks > 0], minlength=k + 1)[1:].tolist(),
-                "reliability": reliabilities(stated, of_system, k),
+                "reliability": reliabilities(confidence, of_system, k),
             }
         return SystemSummary.model_construct(**dict(record), **figures)
 
@@ -291,8 +291,8 @@ class Results:
     @functools.cached_property
     def against_first(self) -> Mapping[tuple[str, ...], Comparison]:
         """The significant differences from the first system: by system, family, class, and column."""
-        found = (one for one in self.comparisons if one.first == self.first and one.p_holm < SIGNIFICANT)
-        return {(one.second, one.family, one.label, one.metric): one for one in found}
+        differences = (one for one in self.comparisons if one.first == self.first and one.p_holm < SIGNIFICANT)
+        return {(one.second, one.family, one.label, one.metric): one for one in differences}
 
     def is_defined(self, columns: Sequence[Column]) -> bool:
         """Whether any system has a value in some columns."""
@@ -439,10 +439,10 @@ def labels_table(
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
     """Data classes, named tuples, mappings and sequences as dictionaries and lists."""
-    made: dict[str, Any] = orjson.loads(
+    data: dict[str, Any] = orjson.loads(
         orjson.dumps(value, default=lambda one: one._asdict() if hasattr(one, "_asdict") else dict(one))
     )
-    return made
+    return data
 
 
 def merge(parts: Mapping[str, Results]) -> Results:

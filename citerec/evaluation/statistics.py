@@ -235,14 +235,14 @@ def group_scores(
     """
     totals = total(scores, grouping.clusters, grouping.members)
     figures = (totals.counts.sum(axis=0).astype(int), totals.sums.sum(axis=0), intervals(totals, seed, resamples))
-    found = []
+    by_group = []
     for size, *of_group in zip(grouping.members.sum(axis=0).tolist(), *(one.tolist() for one in figures), strict=True):
         means = {
             column: Mean(n, whole / n if n else None, None if math.isnan(low) else (low, high))
             for column, n, whole, (low, high) in zip(columns, *of_group, strict=True)
         }
-        found.append(Scores(size, means))
-    return found
+        by_group.append(Scores(size, means))
+    return by_group
 
 
 def compare(
@@ -274,14 +274,14 @@ def compare(
             if n := int(counts[row, place]):
                 p = float(p_values[row, place])
                 rows.append(Comparison(first, second, column, *group, n, float(sums[row, place] / n), p, p))
-    found = pd.DataFrame(rows, columns=Comparison._fields)
+    table = pd.DataFrame(rows, columns=Comparison._fields)
     # A class that holds all items repeats the test over all items, and is as little corrected.
-    is_whole = found["n"] == found.groupby(["first", "second", "metric"])["n"].transform("max")
-    keys: list[Any] = ["first", "second", "metric", np.where(is_whole, found.index, -1)]
+    is_whole = table["n"] == table.groupby(["first", "second", "metric"])["n"].transform("max")
+    keys: list[Any] = ["first", "second", "metric", np.where(is_whole, table.index, -1)]
     if together == "pairs":
-        keys = ["metric", found["family"] == OVERALL]
-    found["p_holm"] = found.groupby(keys)["p"].transform(holm)
-    comparisons = [Comparison(*one) for one in found.itertuples(index=False)]
+        keys = ["metric", table["family"] == OVERALL]
+    table["p_holm"] = table.groupby(keys)["p"].transform(holm)
+    comparisons = [Comparison(*one) for one in table.itertuples(index=False)]
     if together == "pairs":  # they stand together in this order, too
         comparisons.sort(key=lambda one: (columns.index(one.metric), groups.index((one.family, one.label))))
     return tuple(comparisons)

@@ -63,14 +63,14 @@ class Conditions(NamedTuple):
 class Answered(NamedTuple):
     """The hits of a system, and its record.
 
-    `remarks` are the system's own, such as how many suggestions named no paper. `stated` is its confidence in each
+    `remarks` are the system's own, such as how many suggestions named no paper. `confidences` is its confidence in each
     answer, if it is calibrated, and `fitted_on` the digests of the contexts of the calibration.
     """
 
     hits: pd.DataFrame
     record: SystemRecord
     remarks: tuple[str, ...] = ()
-    stated: Sequence[Confidence | None] = ()
+    confidences: Sequence[Confidence | None] = ()
     fitted_on: frozenset[str] = frozenset()
 
 
@@ -78,7 +78,7 @@ class _Part(NamedTuple):
     """The answers to some topics, how sure the system is of each, what its retrievers counted, and the cost."""
 
     answers: list[list[tuple[str, float]]]
-    stated: list[Confidence | None]
+    confidences: list[Confidence | None]
     counts: dict[str, Counter[str]]
     measured: Usage
 
@@ -137,7 +137,7 @@ def _of_recommender(name: str, recommender: Recommender, conditions: Conditions,
             cost=Cost.of([part.measured for part in in_order], conditions.index_bytes),
         ),
         remarks=recommender.remarks(counts),
-        stated=[stated for part in in_order for stated in part.stated] if is_calibrated else (),
+        confidences=[one for part in in_order for one in part.confidences] if is_calibrated else (),
         fitted_on=calibrated_on(recommender.path, recommender.recipe) if is_calibrated else frozenset(),
     )
 
@@ -151,9 +151,9 @@ def _part(recommender: Recommender, k: int, rules: LeakRules, topics: Sequence[T
         _warm.add(recommender)
     with metered() as measured:
         options = SearchOptions(rules, latencies=measured.latencies)
-        found = [candidates for _, candidates in recommender.candidates(topics, k, options=options)]
-        answers = [candidates.pairs() for candidates in found]
-    return _Part(answers, [one.confidence for one in found], recommender.counts(), measured)
+        hits = [candidates for _, candidates in recommender.candidates(topics, k, options=options)]
+        answers = [candidates.pairs() for candidates in hits]
+    return _Part(answers, [one.confidence for one in hits], recommender.counts(), measured)
 
 
 def _of_function(name: str, system: Function, conditions: Conditions) -> Answered:
@@ -162,7 +162,7 @@ def _of_function(name: str, system: Function, conditions: Conditions) -> Answere
         for done, context in enumerate((topic.context for topic in conditions.topics), 1):
             begun = time.perf_counter()
             try:
-                found = system(without_answer(context), conditions.k)
+                answer = system(without_answer(context), conditions.k)
             except Exception as error:
                 raise SystemFailedError(
                     f"the system {name} failed on the context {context.context_id}: {type(error).__name__}: {error}",
@@ -170,11 +170,11 @@ def _of_function(name: str, system: Function, conditions: Conditions) -> Answere
                 ) from error
             measured.latencies.append(time.perf_counter() - begun)
             try:
-                pairs = ((hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit for hit in found)
+                pairs = ((hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit for hit in answer)
                 answers.append([(str(paper_id), float(score)) for paper_id, score in pairs])
             except (TypeError, ValueError):
                 remedy = "Answer with pairs of paper id and score, best first or in any order."
-                raise InputError(f"{name} answers {found!r}"[:200], remedy) from None
+                raise InputError(f"{name} answers {answer!r}"[:200], remedy) from None
             conditions.on_progress(name, done, len(conditions.topics))
     record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.index_bytes))
     return Answered(hits_of(answers, conditions.years_of, name), record)
@@ -207,16 +207,16 @@ def named(systems: Any) -> dict[str, System]:
         InputError: There is none, two would have one name, a name is not allowed, or a system does not exist.
     """
     if isinstance(systems, Mapping) and not isinstance(systems, Run):
-        found = {str(name): system for name, system in systems.items()}
+        by_name = {str(name): system for name, system in systems.items()}
     else:
-        given = systems if isinstance(systems, list | tuple) else [systems]
-        names = list(map(_name, given))
+        items = systems if isinstance(systems, list | tuple) else [systems]
+        names = list(map(_name, items))
         if twice := [name for name in names if names.count(name) > 1]:
             raise InputError(f"two systems are called {twice[0]!r}", "Name them: {'first': …, 'second': …}")
-        found = dict(zip(names, given, strict=True))
-    if not found:
+        by_name = dict(zip(names, items, strict=True))
+    if not by_name:
         raise InputError("there is no system", "Give one, for example bm25.")
-    for name, system in found.items():
+    for name, system in by_name.items():
         if not isinstance(system, str | Recipe | Recommender | Run) and not callable(system):
             remedy = "Make a run of it: citerec.Run.from_trec, from_ranx, from_frame or from_dict."
             raise InputError(f"{name} is a {type(system).__name__}, no system", remedy)
@@ -227,7 +227,7 @@ def named(systems: Any) -> dict[str, System]:
             )
         if isinstance(system, str):
             Recipe.load(system)
-    return found
+    return by_name
 
 
 def _name(system: System) -> str:

@@ -101,16 +101,16 @@ def to_rich(table: Table, *, intervals: bool = True) -> "RichTable":
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    made = RichTable(box=None, padding=(0, 1), pad_edge=False, header_style="dim", show_header=table.headed)
+    grid = RichTable(box=None, padding=(0, 1), pad_edge=False, header_style="dim", show_header=table.headed)
     for column in table.columns:
         wraps = column.align == "left" if column.wrap is None else column.wrap
         style = _STYLES.get(column.style, "")
-        made.add_column(Text(column.heading), justify=column.align, style=style, no_wrap=not wraps, overflow="fold")
+        grid.add_column(Text(column.heading), justify=column.align, style=style, no_wrap=not wraps, overflow="fold")
     for row in table.rows:
         of_cells = (spans_of(cell, column) for cell, column in zip(row, table.columns, strict=True))
         shown = ([one for one in spans if intervals or one[1] != "interval"] for spans in of_cells)
-        made.add_row(*(Text.assemble(*((text, _STYLES.get(style, "")) for text, style in spans)) for spans in shown))
-    return made
+        grid.add_row(*(Text.assemble(*((text, _STYLES.get(style, "")) for text, style in spans)) for spans in shown))
+    return grid
 
 
 def show(console: "Console", table: Table, *, whole: bool = False) -> None:
@@ -122,13 +122,13 @@ def show(console: "Console", table: Table, *, whole: bool = False) -> None:
 
     if table.title:
         console.print(Text(table.title, "bold"))
-    made = to_rich(table)
+    grid = to_rich(table)
     if whole:
-        width = console.measure(made, options=console.options.update(max_width=_WIDEST)).maximum
+        width = console.measure(grid, options=console.options.update(max_width=_WIDEST)).maximum
         if not console.is_terminal:
             console.width = max(console.width, width)
-        made = to_rich(table, intervals=width <= console.width)
-    console.print(made)
+        grid = to_rich(table, intervals=width <= console.width)
+    console.print(grid)
     for note in table.footnotes:
         console.print(note, style="dim", markup=False)
 
@@ -219,14 +219,14 @@ def blocks(results: "Results") -> list[Block]:
         by_metric = {name: [one for one in results.columns if one.metric == name] for name in results.metrics}
         settings = results.record.settings
         return [Block(name, name, settings_text(settings[name]), results.groups, by_metric[name]) for name in by_metric]
-    found = []
+    family_blocks = []
     for name, info in results.families.items():
         about = [f"held constant: {'; '.join(info.conditions)}"] if info.conditions else []
         if n := results.without_class(name):
             about.append(f"{counted(n, 'context')} {'has' if n == 1 else 'have'} no class")
         groups = [(name, label) for label in info.classes]
-        found.append(Block(name, info.title, "; ".join(about), groups, results.columns))
-    return found
+        family_blocks.append(Block(name, info.title, "; ".join(about), groups, results.columns))
+    return family_blocks
 
 
 def title_of(results: "Results") -> str:
@@ -295,7 +295,7 @@ def legend(results: "Results") -> list[str]:
     """The lines that explain tables of scores."""
     texts, systems = results.of_texts, results.systems.values()
     items, over = ("tasks", "pairs of systems and data sets") if texts else ("contexts", "classes of a pair of systems")
-    known = results.record.set.citing_known
+    citing_known = results.record.set.citing_known
     lines = {
         "* fewer than 30 contexts: says little.": not texts
         and any(system.scores(group).few for system in systems for group in results.groups[1:]),
@@ -310,7 +310,7 @@ def legend(results: "Results") -> list[str]:
         ),
         "target: what the authors wrote, measured in the same way.": results.targets,
         f"[low high]: 95 % of {results.record.resamples:,} bootstrap samples over "
-        f"{'citing papers' if known else f'{items}: citing papers are not known'}.": results.columns,
+        f"{'citing papers' if citing_known else f'{items}: citing papers are not known'}.": results.columns,
     }
     return [line for line, applies in lines.items() if applies]
 
@@ -329,8 +329,8 @@ def _by_system(
     results: "Results", columns: Sequence[Column], rows: "Callable[[SystemSummary], Iterable[Sequence[Any]]]"
 ) -> Table:
     """Rows for each system, after its name."""
-    found = [[name_cell(results, name), *row] for name, one in results.systems.items() for row in rows(one)]
-    return Table([*left("system", style="strong", wrap=False), *columns], found)
+    table_rows = [[name_cell(results, name), *row] for name, one in results.systems.items() for row in rows(one)]
+    return Table([*left("system", style="strong", wrap=False), *columns], table_rows)
 
 
 def robustness_table(results: "Results") -> Table:
@@ -408,10 +408,10 @@ def corpus_table(results: "Results", metric: str) -> Table:
     labels = results.record.settings[metric].get("labels")
     several, rows = len(results.groups) > 1, []
     for _, group in results.groups:
-        found = {name: system.summaries[metric][group] for name, system in results.systems.items()}
-        if labels and (targets := next(iter(found.values()))["targets"]):
-            found["target"] = {"system": targets}
-        for name, summary in found.items():
+        summaries = {name: system.summaries[metric][group] for name, system in results.systems.items()}
+        if labels and (targets := next(iter(summaries.values()))["targets"]):
+            summaries["target"] = {"system": targets}
+        for name, summary in summaries.items():
             shares = {one: summary["system"].get(one, 0) for one in labels} if labels else summary["values"]
             row = {f"{one} ×100": 100 * share for one, share in shares.items()}
             if labels:
@@ -456,9 +456,9 @@ def rules_text(results: "Results") -> Iterator[str]:
     """What was left out of ranked lists, and how much, in lines."""
     rules, of_set = results.record.rules, results.record.set
     contexts, unknown = counted(of_set.contexts, "context"), of_set.without_citing_year
-    known = f"known for {of_set.contexts - of_set.without_citing_paper:,} of {contexts}"
+    coverage = f"known for {of_set.contexts - of_set.without_citing_paper:,} of {contexts}"
     yield (
-        f"rules: citing paper {'' if rules['exclude_citing'] else 'NOT '}left out; citing paper {known}; "
+        f"rules: citing paper {'' if rules['exclude_citing'] else 'NOT '}left out; citing paper {coverage}; "
         f"newer papers {'' if rules['as_of_year'] else 'NOT '}left out (citing year unknown for {unknown:,}); "
         f"first {results.record.k} hits count"
     )
@@ -493,9 +493,9 @@ class OverSeeds(NamedTuple):
     @classmethod
     def of(cls, values: Iterable[float | None]) -> "OverSeeds":
         """Of the values of the seeds."""
-        known = [value for value in values if value is not None]
-        sd = statistics.stdev(known) if len(known) > 1 else None
-        return cls(statistics.fmean(known) if known else None, sd, len(known))
+        numbers = [value for value in values if value is not None]
+        sd = statistics.stdev(numbers) if len(numbers) > 1 else None
+        return cls(statistics.fmean(numbers) if numbers else None, sd, len(numbers))
 
     def cell(self, column: MetricColumn) -> Cell:
         """The mean and the standard deviation as tables show them."""

@@ -88,7 +88,7 @@ def evaluate_texts(
             name="Written texts",
             fingerprint=digest_of([[task.dataset, task.task_id] for task in tasks]),
             contexts=len(tasks),
-            asked=predictions.asked,
+            asked=predictions.total,
             citing_known=sum(citing_paper(task) is not None for task in tasks),
             references=predictions.references,
         ),
@@ -127,12 +127,12 @@ def _target_scores(
 ) -> Floats | None:
     """Scores of the first targets, in the columns that only describe a text."""
     describing = [metric for metric in metrics if not any(column.judges for column in metric.columns)]
-    known = np.array([bool(task.targets) for task in predictions.tasks])
-    if not describing or not known.any():
+    has_target = np.array([bool(task.targets) for task in predictions.tasks])
+    if not describing or not has_target.any():
         return None
     texts = [Prediction(task, task.targets[0] if task.targets else "", "target") for task in predictions.tasks]
     scores = _scores(describing, texts, columns, on_progress)
-    scores[~known] = np.nan
+    scores[~has_target] = np.nan
     return scores
 
 
@@ -141,16 +141,16 @@ def _notes(
 ) -> list[str]:
     notes = []
     if preset and (differs := preset["differs"]):
-        given = preset["settings"]
-        words = "; ".join(f"{name} {said(given[name])} (there {said(value)})" for name, value in differs.items())
+        settings = preset["settings"]
+        words = "; ".join(f"{name} {said(settings[name])} (there {said(value)})" for name, value in differs.items())
         notes.append(f"Other than in the preset {preset['name']}: {words}.")
     if predictions.left_out:
-        left_out = f"{counted(predictions.left_out, 'task')} of {predictions.asked:,} left out"
+        left_out = f"{counted(predictions.left_out, 'task')} of {predictions.total:,} left out"
         reasons = {"not every system answered": predictions.missing, "some served in training": predictions.training}
-        why = [f"{reason} ({found})" for reason, numbers in reasons.items() if (found := _by_system(numbers))]
+        why = [f"{reason} ({counts})" for reason, numbers in reasons.items() if (counts := _by_system(numbers))]
         notes.append(f"{left_out}: {'; '.join(why)}.")
-    elif found := _by_system(predictions.training):
-        notes.append(f"Tasks that served in training are measured too ({found}): little is known about new tasks.")
+    elif counts := _by_system(predictions.training):
+        notes.append(f"Tasks that served in training are measured too ({counts}): little is known about new tasks.")
     if without := sum(not task.targets for task in predictions.tasks):
         notes.append(f"{counted(without, 'task')} without a target: metrics that compare with it are undefined.")
     empty = {name: system.empty for name, system in systems.items() if system.empty}

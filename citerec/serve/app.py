@@ -42,7 +42,7 @@ from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Filters, paper_to_json
 from citerec.serve import schemas
 from citerec.serve.indexes import NotFoundError, known_papers, shown
-from citerec.serve.schemas import listed_json, place_json
+from citerec.serve.schemas import draft_hits_json, place_json
 from citerec.serve.service import METRICS_FOLDER, BusyError, Call, CallOf, Service, ServiceOf, of_index
 from citerec.version import __version__
 from citerec.write.drafting import draft_json, in_draft, with_citations
@@ -145,61 +145,61 @@ router = APIRouter()
 api = APIRouter(prefix="/api/v1", responses=ERRORS)
 
 
-def _limits(asked: Any, system: Recommender) -> tuple[int, Filters]:
+def _limits(request: Any, system: Recommender) -> tuple[int, Filters]:
     """How many papers to ask a system for, and which."""
-    return min(asked.k, system.manifest.counts.papers), asked.filters.to_filters()
+    return min(request.k, system.manifest.counts.papers), request.filters.to_filters()
 
 
 @api.post("/recommend", response_model=schemas.RecommendAnswer, tags=["recommend"])
 @of_index
-def recommend(asked: schemas.RecommendRequest, call: CallOf) -> dict[str, Any]:
+def recommend(request: schemas.RecommendRequest, call: CallOf) -> dict[str, Any]:
     """Papers to cite at each `<REF>` of a text."""
-    by_key = asked.cited if isinstance(asked.cited, dict) else {paper_id: paper_id for paper_id in asked.cited}
+    by_key = request.cited if isinstance(request.cited, dict) else {paper_id: paper_id for paper_id in request.cited}
     papers = call.system.store.papers(by_key.values(), texts=False)
     cited = {key: paper_id for key, paper_id in by_key.items() if paper_id in papers}
-    options: dict[str, Any] = {"explain": asked.explain, "fold": asked.fold, "cited": cited if by_key else None}
-    found = call.system.search_text(
-        asked.text, *_limits(asked, call.system), citing_id=asked.citing, citing_title=asked.title, **options
+    options: dict[str, Any] = {"explain": request.explain, "fold": request.fold, "cited": cited if by_key else None}
+    answers = call.system.search_text(
+        request.text, *_limits(request, call.system), citing_id=request.citing, citing_title=request.title, **options
     )
     unknown = sorted(set(by_key.values()) - papers.keys())
-    return {"system": call.system_name, "answers": list(map(place_json, found)), "unknown_cited": unknown}
+    return {"system": call.system_name, "answers": list(map(place_json, answers)), "unknown_cited": unknown}
 
 
 @api.post("/generate", response_model=schemas.GenerateAnswer, tags=["generate"])
 @of_index
-def generate(asked: schemas.GenerateRequest, call: CallOf) -> dict[str, Any]:
+def generate(request: schemas.GenerateRequest, call: CallOf) -> dict[str, Any]:
     """A text that cites papers for the `<REF>` of a sentence, written from their abstracts."""
-    if (refs := asked.text.count(MARKER)) != 1:
+    if (refs := request.text.count(MARKER)) != 1:
         raise QueryError(f"the sentence holds {refs} {MARKER}", f'Write one, for example: "… was shown by {MARKER} …"')
-    (context,) = contexts_of_text(asked.text)
+    (context,) = contexts_of_text(request.text)
     system = call.system
-    own = known_papers(system.store, [asked.citing])[0] if asked.citing is not None else None
-    if asked.papers:
-        papers = known_papers(system.store, asked.papers)
+    own = known_papers(system.store, [request.citing])[0] if request.citing is not None else None
+    if request.papers:
+        papers = known_papers(system.store, request.papers)
     else:
-        place = replace(context, citing_id=asked.citing, citing_title=asked.title)
-        papers = [hit.paper for hit in system.search(place, *_limits(asked, system))]
+        place = replace(context, citing_id=request.citing, citing_title=request.title)
+        papers = [hit.paper for hit in system.search(place, *_limits(request, system))]
     written = call.service.write(context, papers, own)
     return {
-        "system": None if asked.papers else call.system_name,
+        "system": None if request.papers else call.system_name,
         "sentence": with_citations(context, papers),
-        **draft_json(written, form="bibtex" if asked.bibtex else None),
+        **draft_json(written, form="bibtex" if request.bibtex else None),
     }
 
 
 @contextlib.contextmanager
-def _filling(asked: schemas.DraftRequest, call: Call, *, match: bool = True, **options: Any) -> Iterator[Filling]:
+def _filling(request: schemas.DraftRequest, call: Call, *, match: bool = True, **options: Any) -> Iterator[Filling]:
     """The draft, with the place that is asked for; errors are the client's. Papers of entries are found on demand."""
-    path = Path(PureWindowsPath(asked.name).name or "draft")  # without the folders of either operating system
+    path = Path(PureWindowsPath(request.name).name or "draft")  # without the folders of either operating system
     if path.suffix.lower() == ".bib":
         raise RequestError("a .bib file is no draft", "Send its text as `bibliography`.")
-    files = Files(texts={path: asked.text, _BIBLIOGRAPHY: asked.bibliography}, disk=False)
+    files = Files(texts={path: request.text, _BIBLIOGRAPHY: request.bibliography}, disk=False)
     find = functools.partial(call.service.matches.find, system=call.system) if match else None
     try:
         filling = Filling(path, _BIBLIOGRAPHY, files, find, **options)
         if (places := len(filling.draft.places)) > _MOST_PLACES:
             raise RequestError(f"the draft has {places:,} places, more than {_MOST_PLACES}", "Send a part of it.")
-        if (place := getattr(asked, "place", None)) is not None and place >= places:
+        if (place := getattr(request, "place", None)) is not None and place >= places:
             raise RequestError(f"there is no place {place}", f"The draft has {places} places; the first one is 0.")
         yield filling
     except (InputError, BuildError) as error:
@@ -210,13 +210,13 @@ def _filling(asked: schemas.DraftRequest, call: Call, *, match: bool = True, **o
 
 @api.post("/drafts", response_model=schemas.DraftAnswer, tags=["drafts"])
 @of_index
-def drafts(asked: schemas.DraftRequest, call: CallOf) -> dict[str, Any]:
+def drafts(request: schemas.DraftRequest, call: CallOf) -> dict[str, Any]:
     """The places of a draft that want a citation, and what it cites."""
-    with _filling(asked, call, match=False) as filling:
+    with _filling(request, call, match=False) as filling:
         draft, entries = filling.draft, filling.bibliography.entries
-        contexts = draft.contexts(call.system.store, filling.cited, citing_title=asked.title) if draft.places else []
+        contexts = draft.contexts(call.system.store, filling.cited, citing_title=request.title) if draft.places else []
         return {
-            "title": asked.title or draft.title,
+            "title": request.title or draft.title,
             "marker": place_marker(filling.path),
             "bibliographies": [path.name for path in draft.bibliographies],
             "places": [
@@ -241,25 +241,25 @@ def _part(record: object, *names: str) -> dict[str, Any]:
 
 @api.post("/drafts/recommend", response_model=schemas.DraftRecommendAnswer, tags=["drafts"])
 @of_index
-def recommend_in_draft(asked: schemas.DraftRecommendRequest, call: CallOf) -> dict[str, Any]:
+def recommend_in_draft(request: schemas.DraftRecommendRequest, call: CallOf) -> dict[str, Any]:
     """Papers to cite at a place of a draft."""
     system = call.system
-    with _filling(asked, call) as filling:
-        context = _context(asked, filling, system)
-    answer = system.search(context, *_limits(asked, system), explain=True, fold=True)
-    papers = listed_json(answer, filling.bibliography, system.titles(answer.hits), own_first=asked.own_first)
+    with _filling(request, call) as filling:
+        context = _context(request, filling, system)
+    answer = system.search(context, *_limits(request, system), explain=True, fold=True)
+    papers = draft_hits_json(answer, filling.bibliography, system.titles(answer.hits), own_first=request.own_first)
     return {"system": call.system_name, **papers}
 
 
-def _context(asked: schemas.PlaceRequest, filling: Filling, system: Recommender) -> Context:
+def _context(request: schemas.PlaceRequest, filling: Filling, system: Recommender) -> Context:
     """The context of the place; with other words in it if there are some."""
-    if asked.place is None and asked.words is None:
+    if request.place is None and request.words is None:
         raise RequestError("there is neither a place nor words", "Give the number of a place, or words to search for.")
-    contexts = filling.draft.contexts(system.store, filling.cited, citing_id=asked.citing, citing_title=asked.title)
-    context = contexts[-1 if asked.place is None else asked.place]
-    if asked.words is None:
+    contexts = filling.draft.contexts(system.store, filling.cited, citing_id=request.citing, citing_title=request.title)
+    context = contexts[-1 if request.place is None else request.place]
+    if request.words is None:
         return context
-    return replace(context, text=asked.words.replace(MARKER, " "), before="", after="")
+    return replace(context, text=request.words.replace(MARKER, " "), before="", after="")
 
 
 def _texts(filling: Filling) -> tuple[str, str]:
@@ -269,50 +269,50 @@ def _texts(filling: Filling) -> tuple[str, str]:
 
 @api.post("/drafts/cite", response_model=schemas.DraftCiteAnswer, tags=["drafts"])
 @of_index
-def cite(asked: schemas.DraftCiteRequest, call: CallOf) -> dict[str, Any]:
+def cite(request: schemas.DraftCiteRequest, call: CallOf) -> dict[str, Any]:
     """A draft and its bibliography, with papers cited at a place."""
-    papers = known_papers(call.system.store, asked.papers)
-    with _filling(asked, call, pattern=asked.keys) as filling:
-        keys = filling.cite(asked.place, papers)
+    papers = known_papers(call.system.store, request.papers)
+    with _filling(request, call, pattern=request.keys) as filling:
+        keys = filling.cite(request.place, papers)
         text, bibliography = _texts(filling)
         return {"text": text, "bibliography": bibliography, "keys": keys}
 
 
 @api.post("/drafts/say", response_model=schemas.DraftSayAnswer, tags=["drafts"])
 @of_index
-def say(asked: schemas.DraftSayRequest, call: CallOf) -> dict[str, Any]:
+def say(request: schemas.DraftSayRequest, call: CallOf) -> dict[str, Any]:
     """A generated text that cites papers by their keys, and the draft with it."""
-    papers = known_papers(call.system.store, asked.papers)
-    with _filling(asked, call, pattern=asked.keys) as filling:
-        written = call.service.write(_context(asked, filling, call.system), papers)
+    papers = known_papers(call.system.store, request.papers)
+    with _filling(request, call, pattern=request.keys) as filling:
+        written = call.service.write(_context(request, filling, call.system), papers)
         text = in_draft(written, filling)
-        if asked.place is None:
+        if request.place is None:
             keys = list(dict.fromkeys(map(filling.bibliography.add, papers)))
         else:
-            keys = filling.cite(asked.place, papers, text)
+            keys = filling.cite(request.place, papers, text)
         record, (draft, bibliography) = draft_json(written, form=None), _texts(filling)
         for one, paper in zip(record["papers"], papers, strict=True):
             one["key"] = filling.bibliography.key_of(paper)
-        draft_of_place = None if asked.place is None else draft
+        draft_of_place = None if request.place is None else draft
         return record | {"text": text, "keys": keys, "draft": draft_of_place, "bibliography": bibliography}
 
 
 @api.get("/papers", response_model=schemas.PapersAnswer, tags=["papers"])
 @of_index
-def list_papers(asked: Annotated[schemas.PapersQuery, Query()], call: CallOf) -> dict[str, Any]:
+def list_papers(request: Annotated[schemas.PapersQuery, Query()], call: CallOf) -> dict[str, Any]:
     """Papers that share a word with `q`, best first, and pass the filters."""
     # One more than is shown: it says whether there is another page.
-    ids = call.system.index.find(asked.q.strip(), asked.to_filters(), limit=asked.limit + 1, offset=asked.offset)
-    papers = known_papers(call.system.store, ids[: asked.limit])
-    following = asked.offset + asked.limit if len(ids) > asked.limit else None
-    return {"papers": list(map(paper_to_json, papers)), "next_offset": following}
+    system, limit = call.system, request.limit
+    ids = system.index.find(request.q.strip(), request.to_filters(), limit=limit + 1, offset=request.offset)
+    following = request.offset + limit if len(ids) > limit else None
+    return {"papers": list(map(paper_to_json, known_papers(system.store, ids[:limit]))), "next_offset": following}
 
 
 @api.get("/papers/{paper_id:path}", response_model=schemas.OnePaperAnswer, tags=["papers"])
 @of_index
 def one_paper(
     paper_id: Annotated[str, InPath(max_length=500, examples=["900000158"])],
-    asked: Annotated[schemas.IndexQuery, Query()],  # noqa: ARG001 - it names the index
+    request: Annotated[schemas.IndexQuery, Query()],  # noqa: ARG001 - it names the index
     call: CallOf,
 ) -> dict[str, Any]:
     """One paper, with its BibTeX entry."""
@@ -380,7 +380,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def read_tokens(file: Path | None, given: str | None) -> tuple[bytes, ...]:
+def read_tokens(file: Path | None, value: str | None) -> tuple[bytes, ...]:
     """The tokens of a file, one a line, or else the given one; empty if there is neither.
 
     Raises:
@@ -388,7 +388,7 @@ def read_tokens(file: Path | None, given: str | None) -> tuple[bytes, ...]:
         SettingsError: A token is too short, or not plain ASCII.
     """
     try:
-        lines = file.read_text(encoding="utf-8").split() if file else (given or "").split()
+        lines = file.read_text(encoding="utf-8").split() if file else (value or "").split()
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the tokens of {file}: {error}", "Give a text file, one token a line.") from error
     if file and not lines:

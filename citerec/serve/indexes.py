@@ -161,13 +161,13 @@ class Matches:
     def find(self, entries: Mapping[str, Paper], system: Recommender) -> dict[str, str]:
         """Ids of the entries that are papers of the index, by key."""
         digests = {key: _digest(system.manifest.fingerprint, key, entry) for key, entry in entries.items()}
-        known = self._ids  # never changed, but replaced: another thread may be reading it
-        ids = {digest: known[digest] for digest in digests.values() if digest in known}
+        ids_by_digest = self._ids  # never changed, but replaced: another thread may be reading it
+        ids = {digest: ids_by_digest[digest] for digest in digests.values() if digest in ids_by_digest}
         new = {key: entry for key, entry in entries.items() if digests[key] not in ids}
         matches = papers_of_index(new, system.index) if new else {}
         ids |= {digests[key]: matches.get(key) for key in new}
         if new:
-            self._ids = dict([*known.items(), *ids.items()][-_MOST_MATCHES:])
+            self._ids = dict([*ids_by_digest.items(), *ids.items()][-_MOST_MATCHES:])
         return {key: paper_id for key, digest in digests.items() if (paper_id := ids[digest]) is not None}
 
 
@@ -179,12 +179,12 @@ def _digest(fingerprint: str, key: str, entry: Paper) -> bytes:
 def known_papers(store: PaperStore, paper_ids: Iterable[str]) -> list[Paper]:
     """Papers by id, in order, each once; NotFoundError if the index lacks one."""
     wanted = list(dict.fromkeys(paper_ids))
-    found = store.papers(wanted)
-    if lacking := [paper_id for paper_id in wanted if paper_id not in found]:
+    papers = store.papers(wanted)
+    if lacking := [paper_id for paper_id in wanted if paper_id not in papers]:
         named = ", ".join(shown(repr(paper_id), _LONGEST_ID) for paper_id in lacking[:_NAMED_IDS])
         more = f" and {len(lacking) - _NAMED_IDS} more" if len(lacking) > _NAMED_IDS else ""
         raise NotFoundError(f"the index has no paper {named}{more}", "Give ids as answers show them.")
-    return [found[paper_id] for paper_id in wanted]
+    return [papers[paper_id] for paper_id in wanted]
 
 
 def find_papers(index: OpenIndex, query: str, limit: int, filters: Filters) -> list[Paper]:
@@ -206,13 +206,13 @@ def find_papers(index: OpenIndex, query: str, limit: int, filters: Filters) -> l
     store = index.store
     if named := _by_identifier(query.strip(), store):
         return named[:limit]
-    found: list[str] = []
+    paper_ids: list[str] = []
     with contextlib.suppress(QueryError):  # no word, or too many
-        found = title_words(index).search(Topic(query), _CANDIDATES, filters).paper_ids()
+        paper_ids = title_words(index).search(Topic(query), _CANDIDATES, filters).paper_ids()
     surnames = [word.strip(".,;:") for word in query.split()[:_MOST_WORDS]]
     called = store.ids_called([name for name in surnames if len(name) >= _LEAST_NAME], _MOST_NAMED)
     # Only titles need a word in common, so that of authors' papers the filters are checked here.
-    titled = store.papers(found, texts=False)
+    titled = store.papers(paper_ids, texts=False)
     others = store.papers(set(called) - titled.keys(), texts=False)
     papers = [*titled.values(), *(paper for paper in others.values() if passes(paper, filters))]
     wanted = normalised(query)

@@ -27,7 +27,7 @@ from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
 from citerec.drafts.bibliography import Bibliography, read_entries
 from citerec.drafts.check import Finding, Match, Options as CheckOptions, Severity, check_draft, match_entries
-from citerec.drafts.filling import Listed, listed, telling_words
+from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.read import is_draft, is_markdown
 from citerec.errors import CiterecError, InputError, QueryError
@@ -132,17 +132,17 @@ def typed_at(path: Path, text: str, offset: int) -> Typed | None:
     r"""The key at an offset of a LaTeX or Markdown text; None if there is none. Its citation may not be closed yet."""
     closing = ""
     if is_markdown(path):
-        found = _AT.search(text, max(0, offset - _FAR), offset)
-        if found is None:
+        match = _AT.search(text, max(0, offset - _FAR), offset)
+        if match is None:
             return None
-        start, rest = found.start("key"), _REST.match(text, offset)
+        start, rest = match.start("key"), _REST.match(text, offset)
         end = rest.end() if rest else offset
     else:
         before = text[max(0, offset - _FAR) : offset]
-        found = _CITE.search(before)
-        if found is None or _BLANK.search(found["keys"]) or _COMMENT.search(before[before.rfind("\n") + 1 :]):
+        match = _CITE.search(before)
+        if match is None or _BLANK.search(match["keys"]) or _COMMENT.search(before[before.rfind("\n") + 1 :]):
             return None
-        start, closed = offset - len(found["keys"].rpartition(",")[2].lstrip()), _CLOSED.match(text, offset)
+        start, closed = offset - len(match["keys"].rpartition(",")[2].lstrip()), _CLOSED.match(text, offset)
         end = closed.end("rest") if closed else offset
         closing = "" if closed else "}"
     return Typed(start, end, text[start:offset], text[start:end].strip(), f"{text[:start]}?{closing}{text[end:]}")
@@ -164,14 +164,14 @@ class Offer:
         paper: The entry, or the paper of the index.
         paper_id: Its id in the index, if it is there.
         is_new: Whether the bibliography lacks it.
-        found: What the search for the place said of it, if it was found.
+        draft_hit: What the search for the place said of it, if it was found.
     """
 
     key: str
     paper: Paper
     paper_id: str | None
     is_new: bool
-    found: Listed | None = None
+    draft_hit: DraftHit | None = None
 
     def fits(self, words: frozenset[str]) -> bool:
         """Whether each word that is typed begins a word of the authors, the title or the year, or is in the key."""
@@ -330,7 +330,7 @@ class Workbench:
     def _recommended(self, view: View, answer: Answer | None) -> list[Offer]:
         """The papers of an answer as an author sees them, with the keys that they have or would get."""
         bibliography, offers = self.bibliography(view), dict[str, Offer]()
-        for one in listed(answer, bibliography, own_first=self.options.own_first) if answer else ():
+        for one in draft_hits(answer, bibliography, own_first=self.options.own_first) if answer else ():
             key = one.key or bibliography.key_for(one.paper, offers)
             offers[key] = Offer(key, one.paper, one.paper.paper_id, one.key is None, one)
         return list(offers.values())
@@ -784,22 +784,22 @@ async def shut_down(ls: Server, _params: Any) -> None:
 
 def _about(bench: Workbench, offer: Offer) -> str:
     """A paper in Markdown: what it is, why it is offered, what supports it, and where it is."""
-    found, known = offer.found, bench.paper(offer.paper_id)
-    parts = [_summary(known or offer.paper)]
-    if found:
-        reasons = [one.name for one in found.hit.reasons if one.score >= _COUNTS][:_REASONS]
-        words = ", ".join(match.word for match in found.hit.matches[:_WORDS])
+    draft_hit, paper = offer.draft_hit, bench.paper(offer.paper_id)
+    parts = [_summary(paper or offer.paper)]
+    if draft_hit:
+        reasons = [one.name for one in draft_hit.hit.reasons if one.score >= _COUNTS][:_REASONS]
+        words = ", ".join(match.word for match in draft_hit.hit.matches[:_WORDS])
         if reasons or words:
             parts.append(f"**Why:** {_plain(', '.join(reasons) or f'shares {words}')}")
-        if citance := found.hit.citance:
-            titles = bench.recommender.titles([found.hit]) if bench.recommender else {}
+        if citance := draft_hit.hit.citance:
+            titles = bench.recommender.titles([draft_hit.hit]) if bench.recommender else {}
             by = titles.get(citance.citing_id) or citance.citing_id
             parts.append(f"**Cited so:** “{_plain(shown(citance.text, _QUOTED))}” ({_plain(by)})")
-        elif sentence := found.support:
+        elif sentence := draft_hit.support:
             parts.append(f"**It says:** “{_plain(shown(sentence, _QUOTED))}”")
-    if known:
-        cited = "" if known.citation_count is None else f", {known.citation_count:,} citations"
-        parts.append(_plain(f"In the index: {known.paper_id}{cited}"))
+    if paper:
+        cited = "" if paper.citation_count is None else f", {paper.citation_count:,} citations"
+        parts.append(_plain(f"In the index: {paper.paper_id}{cited}"))
     elif bench.recommender:
         parts.append("Not in the index.")
     if offer.is_new:
@@ -820,7 +820,7 @@ def _about_place(bench: Workbench, view: View, place: Place) -> str:
         for number, offer in enumerate(offers, 1)
     ]
     if sure := answer.confidence if answer else None:
-        best = next(offer.key for offer in offers if offer.found and offer.found.hit.rank == 1)
+        best = next(offer.key for offer in offers if offer.draft_hit and offer.draft_hit.hit.rank == 1)
         lines += ["", f"`{best}` is right with {sure.first:.0%}, one of the first ten with {sure.among_ten:.0%}."]
     return "\n".join(lines)
 

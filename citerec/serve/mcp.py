@@ -26,7 +26,7 @@ from citerec.errors import CiterecError, InputError, first_fault
 from citerec.records import MARKER, Filters, json_id, paper_to_json
 from citerec.retrieve.entries import papers_of_index
 from citerec.serve.indexes import ServedIndex, find_papers, known_papers, shown, visible
-from citerec.serve.schemas import PaperId, bounded, listed_json, marked
+from citerec.serve.schemas import PaperId, bounded, draft_hits_json, marked
 from citerec.version import __version__
 
 _MOST_PLACES, _MOST_ENTRIES = 20, 500
@@ -168,7 +168,7 @@ class _Tools:
         places = []
         for answer in system.search_text(text, most, filters, explain=True, fold=True, **options):
             shown_answer = answer if min_confidence is None else answer.if_sure(min_confidence)
-            place = listed_json(shown_answer, bibliography, system.titles(shown_answer), own_first=own_first)
+            place = draft_hits_json(shown_answer, bibliography, system.titles(shown_answer), own_first=own_first)
             places.append(place | {"text": bounded(place["text"]), "hits": list(map(marked, place["hits"]))})
         return {"system": self._index.system, "answers": places}
 

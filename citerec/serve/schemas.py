@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.reading import LAST_YEAR
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.filling import listed
+from citerec.drafts.filling import draft_hits
 from citerec.records import MARKER, Answer, Confidence, Filters, json_id, to_json
 from citerec.serve.indexes import shown
 
@@ -360,7 +360,7 @@ def place_json(answer: Answer) -> dict[str, Any]:
     return {"text": answer.context.text, **answer.to_json()}
 
 
-def listed_json(
+def draft_hits_json(
     answer: Answer, bibliography: Bibliography, titles: Mapping[str, str], *, own_first: bool
 ) -> dict[str, Any]:
     """The same for an author: her own papers have their keys, and come first if they fit (`DraftHitAnswer`).
@@ -372,7 +372,7 @@ def listed_json(
         own_first: Whether papers of the bibliography come first.
     """
     hits = []
-    for one in listed(answer, bibliography, own_first=own_first):
+    for one in draft_hits(answer, bibliography, own_first=own_first):
         hit = to_json(one.hit)
         if one.hit.citance:
             hit["citance"]["citing_title"] = titles.get(one.hit.citance.citing_id)

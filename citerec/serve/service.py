@@ -64,9 +64,9 @@ class ServeSettings(PartSettings):
             SettingsError: A key is unknown, or a value is out of range.
         """
         values: dict[str, Any] = {}
-        known = functools.partial(setting_keys, cls, "serve.")
-        assign(values, assignments, known)
-        return cls.checked(values, "serve", known)
+        keys = functools.partial(setting_keys, cls, "serve.")
+        assign(values, assignments, keys)
+        return cls.checked(values, "serve", keys)
 
 
 class Threads:
@@ -250,13 +250,13 @@ def of_index(work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
     """
 
     @functools.wraps(work)
-    async def endpoint(asked: Any, call: Any, **arguments: Any) -> Response:
+    async def endpoint(request: Any, call: Any, **arguments: Any) -> Response:
         service: Service = call  # so far
 
         def answer() -> bytes:
-            index, system = service.open(asked.index, getattr(asked, "citing", None))
-            found = work(asked=asked, call=Call(service, system, index.system), **arguments)
-            return orjson.dumps({"index": index.name, **found})
+            index, system = service.open(request.index, getattr(request, "citing", None))
+            fields = work(request=request, call=Call(service, system, index.system), **arguments)
+            return orjson.dumps({"index": index.name, **fields})
 
         return Response(await service.threads.run(answer), media_type="application/json")
 

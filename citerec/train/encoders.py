@@ -377,8 +377,8 @@ class _StaticLearner:
         base = load_tokenizer(self.options.base).backend_tokenizer
         tokenizer = Tokenizer.from_str(without_special_tokens(base.to_str()))
         tokenizer.no_truncation()
-        known = np.random.default_rng(self._seed).permutation(np.flatnonzero(vectors.has_vector))
-        self.rows = np.sort(known[: self.options.limit])
+        rows = np.random.default_rng(self._seed).permutation(np.flatnonzero(vectors.has_vector))
+        self.rows = np.sort(rows[: self.options.limit])
         if len(self.rows) < 2:
             fault = f"{index} has vectors of {len(self.rows)} papers: too few to learn from"
             raise InputError(fault, "Give a larger index.")

@@ -245,13 +245,13 @@ def plan_of(*parts: Any) -> Any:
         SourceError: A file cannot be read.
     """
 
-    def stated(value: Any) -> Any:
+    def as_json(value: Any) -> Any:
         if not isinstance(value, Path):
             return value.model_dump() if isinstance(value, BaseModel) else asdict(value)
         with read_failures(value):
             return file_digest(value)
 
-    return json.loads(json.dumps((__version__, *parts), default=stated))
+    return json.loads(json.dumps((__version__, *parts), default=as_json))
 
 
 @contextlib.contextmanager
@@ -323,8 +323,8 @@ class Group(NamedTuple):
 
     def positive(self, paper_id: str) -> Candidate:
         """A cited paper as the search found it, or without score and citance."""
-        found = (candidate for candidate in self.candidates if candidate.paper_id == paper_id)
-        return next(found, Candidate(paper_id, 0.0))
+        matches = (candidate for candidate in self.candidates if candidate.paper_id == paper_id)
+        return next(matches, Candidate(paper_id, 0.0))
 
     def negatives(self, but: Iterable[str] = ()) -> list[Candidate]:
         """The candidates that are not cited, and not in `but`."""
@@ -353,11 +353,11 @@ def mine_groups(
         topics, k = recommender.topics(contexts), min(depth, recommender.manifest.counts.papers)
         searched: Any = recommender.candidates(topics, k) if k else ((topic, ()) for topic in topics)
         groups = []
-        for done, (topic, found) in enumerate(searched):
+        for done, (topic, candidates) in enumerate(searched):
             on_progress(f"searching, {name}", done, len(contexts))
             context = replace(topic.context, cited_before=None)
             gold = tuple(one for one in context.cited_ids if one in in_index and one != context.citing_id)
-            group = Group(context, gold, tuple(Candidate(one.paper_id, one.score, one.citance) for one in found))
+            group = Group(context, gold, tuple(Candidate(one.paper_id, one.score, one.citance) for one in candidates))
             if gold and (group.negatives() or not k):
                 groups.append(group)
         if not groups:

@@ -261,8 +261,8 @@ def train_ltr(
         contexts = source.contexts()
         with Recommender.open(source.index, recipe) as recommender:
             for (name, examples), of_side in zip(sides.items(), contexts, strict=True):
-                told = functools.partial(on_progress, f"searching, {name}")
-                examples += examples_of(recommender, of_side, depth, seed, portable=options.portable, on_progress=told)
+                hook = functools.partial(on_progress, f"searching, {name}")
+                examples += examples_of(recommender, of_side, depth, seed, portable=options.portable, on_progress=hook)
             fingerprints.append(recommender.manifest.fingerprint)
             provenance |= Provenance.of(*contexts) | recommender.provenance
     facts = [source.facts() for source in sources]
@@ -291,8 +291,8 @@ def train_ltr(
     about = asdict(options) | (facts[0] if len(facts) == 1 else {"sources": facts})
     about |= {"seed": seed, "trained_on": len(sides["train"]), "trees": trees.best_iteration or trees.num_trees()}
     gain = {name: round(float(one / gains.sum()), 5) for name, one in zip(features, gains, strict=True)}
-    made = {"corpus": "+".join(fingerprints), "system": options.system, "depth": depth}
-    manifest = LtrManifest(**made, features=features, start=start, gain=gain, training=about, dev=dev)
+    origin = {"corpus": "+".join(fingerprints), "system": options.system, "depth": depth}
+    manifest = LtrManifest(**origin, features=features, start=start, gain=gain, training=about, dev=dev)
     return write_model(RANKER, out, manifest, provenance, lambda folder: trees.save_model(folder / MODEL))
 
 
@@ -482,10 +482,10 @@ def train_confidence(
     """
     out = calibration_folder(index, recipe)
     CALIBRATION.check_place(out)
-    given = list(read_cited(choice.path))
+    contexts = list(read_cited(choice.path))
     with Recommender.open(index, recipe) as recommender:
-        seen, _ = find_overlap(given, {system: recommender.provenance})
-        drawn = choice.draw(choice.limit or len(given), itertools.compress(given, ~seen))
+        seen, _ = find_overlap(contexts, {system: recommender.provenance})
+        drawn = choice.draw(choice.limit or len(contexts), itertools.compress(contexts, ~seen))
         if len(drawn) < LEAST_CONTEXTS:
             besides = f" that {system} did not learn from" if seen.any() else ""
             fault = f"{choice.path} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST_CONTEXTS}"
@@ -573,11 +573,11 @@ def _curve(evidence: Floats, right: Flags, folds: Rows) -> Curve:
 
 def _measured(evidence: Floats, right: Flags, papers: Rows) -> dict[str, dict[str, float]]:
     """How well each event's probabilities fit answers that they were not fitted on, fold by fold."""
-    stated = np.empty(right.shape)
+    probabilities = np.empty(right.shape)
     for fold in range(_FOLDS):
         own = papers % _FOLDS == fold
-        stated[own] = fitted(evidence[~own], right[~own], papers[~own]).at(evidence[own])
-    of_events = [reliability(one, outcomes) for one, outcomes in zip(stated.T, right.T, strict=True)]
+        probabilities[own] = fitted(evidence[~own], right[~own], papers[~own]).at(evidence[own])
+    of_events = [reliability(one, outcomes) for one, outcomes in zip(probabilities.T, right.T, strict=True)]
     return {
         event: {"n": one.n, **{name: round(getattr(one, name), 4) for name in ("right", "ece", "brier")}}
         for event, one in zip(EVENTS, of_events, strict=True)

@@ -123,10 +123,10 @@ class Tldr(NamedTuple):
     origin: str
 
 
-def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Iterator[Tldr]:
-    """A TLDR of each paper, in order: the corpus's own, else (or always, if `anew`) the writer's, from the abstract."""
+def tldrs(papers: Iterable[Paper], writer: Writer, *, rewrite: bool = False) -> Iterator[Tldr]:
+    """A TLDR of each paper, in order: the corpus's own, else (or if `rewrite`) the writer's, from the abstract."""
     papers = list(papers)
-    to_write = (paper for paper in papers if paper.abstract and (anew or not paper.tldr))
+    to_write = (paper for paper in papers if paper.abstract and (rewrite or not paper.tldr))
     tasks = (TextTask(paper.paper_id, (Source.of(paper),)) for paper in to_write)
     texts = {prediction.task.task_id: prediction.text for prediction in writer.write_many(tasks)}
     for paper in papers:

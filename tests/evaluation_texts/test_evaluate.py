@@ -107,7 +107,7 @@ def test_equals_are_best_together_and_where_all_are_equal_none_is(predictions: P
 def read_predictions_of(predictions: Predictions, *names: str) -> Predictions:
     systems = {name: predictions.systems[name] for name in names}
     missing = dict.fromkeys(names, 0)
-    return Predictions(predictions.tasks, systems, predictions.oracles, predictions.asked, missing)
+    return Predictions(predictions.tasks, systems, predictions.oracles, predictions.total, missing)
 
 
 def test_targets_are_measured_where_a_value_describes(predictions: Predictions) -> None:

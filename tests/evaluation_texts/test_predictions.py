@@ -27,7 +27,7 @@ def test_writers_are_systems_on_the_same_tasks(files: Files) -> None:
     for name, texts in found.systems.items():
         assert tuple(text.text for text in texts) == WRITTEN[name]
         assert [text.task for text in texts] == list(found.tasks)
-    assert (found.asked, found.left_out, set(found.missing.values())) == (len(TARGETS), 0, {0})
+    assert (found.total, found.left_out, set(found.missing.values())) == (len(TARGETS), 0, {0})
 
 
 def test_a_file_may_be_given_a_name_or_lends_its_own(tmp_path: Path, files: Files) -> None:
@@ -54,7 +54,7 @@ def test_only_tasks_that_all_answered_are_compared(tmp_path: Path, files: Files)
     found = read_predictions([*unnamed(files("copy")), (None, few)])
     assert [task.task_id for task in found.tasks] == ["task-1", "task-4"]
     assert [text.text for text in found.systems["noise"]] == [WRITTEN["noise"][1], WRITTEN["noise"][4]]
-    assert (found.asked, found.left_out, found.missing) == (6, 4, {"copy": 0, "noise": 4})
+    assert (found.total, found.left_out, found.missing) == (6, 4, {"copy": 0, "noise": 4})
 
 
 def test_tasks_must_be_the_same(tmp_path: Path, files: Files) -> None:

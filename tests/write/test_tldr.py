@@ -20,5 +20,5 @@ def test_where_a_tldr_comes_from() -> None:
 
 
 def test_anew() -> None:
-    (tldr,) = tldrs([OWN], open_writer("ext-lead", "tldr"), anew=True)
+    (tldr,) = tldrs([OWN], open_writer("ext-lead", "tldr"), rewrite=True)
     assert tldr == Tldr(OWN, "Graphs are hard.", "ext-lead")

@@ -80,7 +80,7 @@ def sheet(
     for path in (*sheets, f"{instructions}: for the raters", f"{key}: who wrote what; keep it from the raters"):
         say(str(path))
     if read.left_out:
-        note(f"{read.left_out:,} of {read.asked:,} tasks left out: not every system answered, or one learned from them")
+        note(f"{read.left_out:,} of {read.total:,} tasks left out: not every system answered, or one learned from them")
 
 
 @rate.command
@@ -104,8 +104,8 @@ def correlate(
     from citerec.evaluation.results import Results
     from citerec.papers.citebench import rating
 
-    made = rating.correlate(sheets, key, Results.read(folder))
-    give(form, None, made, [rating.correlation_table(made)])
+    correlations = rating.correlate(sheets, key, Results.read(folder))
+    give(form, None, correlations, [rating.correlation_table(correlations)])
 
 
 @rate.command
@@ -118,9 +118,9 @@ def read(sheets: _Sheets, /, *, key: _Key, form: options.Format = "table") -> No
     """
     from citerec.papers.citebench import rating
 
-    made = rating.read_ratings(sheets, key)
+    ratings = rating.read_ratings(sheets, key)
 
-    give(form, None, made, rating.ratings_tables(made))
+    give(form, None, ratings, rating.ratings_tables(ratings))
 
 
 _Set = tuple[str, ...]

@@ -80,10 +80,10 @@ class Discourse(CorpusMetric):
         if sentences != "all":
             packages = f"{' '.join(splitter_identity(SPACY))}, nltk {importlib.metadata.version('nltk')}"
             how = f"more than {_FEW_TOKENS} tokens, of targets with [n] only; as CiteBench ({packages})"
-        known = {"identity": identity, "renamed": dict(renamed or {})}
+        facts = {"identity": identity, "renamed": dict(renamed or {})}
         self.settings = {
             "tagger": tagger.name,
-            **{fact: value for fact, value in known.items() if value},
+            **{fact: value for fact, value in facts.items() if value},
             "scheme": tagger.scheme,
             "labels": list(tagger.labels),
             "sentences": how,

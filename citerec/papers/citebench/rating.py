@@ -305,10 +305,10 @@ def correlate(sheets: Sequence[Path], key_path: Path, results: Results) -> dict[
     times = times_of(results.items["citing"].to_numpy()[texts["place"]])
     correlations = []
     for (column, measured), scale in itertools.product(zip(results.columns, scores.T, strict=True), SCALES):
-        known = ~np.isnan(measured) & texts[scale].notna().to_numpy()
-        pair, samples = np.stack([measured, texts[scale]])[:, known], times[:, known]
-        counts = samples @ of_system[known]  # a sample may have no text of a system
-        sums = [(sample * pair) @ of_system[known] for sample in samples]
+        has_both = ~np.isnan(measured) & texts[scale].notna().to_numpy()
+        pair, samples = np.stack([measured, texts[scale]])[:, has_both], times[:, has_both]
+        counts = samples @ of_system[has_both]  # a sample may have no text of a system
+        sums = [(sample * pair) @ of_system[has_both] for sample in samples]
         of_systems = [one[:, n > 0] / n[n > 0] for one, n in zip(sums, counts, strict=True)]
         of_texts = [pair.repeat(sample, axis=1) for sample in samples]
         for level, points in (("texts", of_texts), ("systems", of_systems)):

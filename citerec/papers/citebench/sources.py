@@ -287,8 +287,8 @@ def _text(record: Mapping[str, Any], name: str) -> str:
 def _task(text: str, sources: Sequence[Source], citing: str = "", **more: Any) -> TextTask:
     """A task with this text as its target; what is None is left out of its `extra`."""
     around = {name: more.pop(name, "") for name in ("before", "after")}
-    stated = {name: value for name, value in more.items() if value is not None}
-    return TextTask("", tuple(sources), citing, **around, targets=(text,), extra=stated)
+    extra = {name: value for name, value in more.items() if value is not None}
+    return TextTask("", tuple(sources), citing, **around, targets=(text,), extra=extra)
 
 
 def _numbered(

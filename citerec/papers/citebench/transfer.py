@@ -104,7 +104,7 @@ def measure_transfer(
     for test in transfer.test:
         trained = itertools.product(transfer.train, transfer.seeds)
         predictions = read_predictions([(seed_name(*one), predictions_of(out, test, *one)) for one in trained])
-        tasks[test] = {"compared": len(predictions.tasks), "asked": predictions.asked}
+        tasks[test] = {"compared": len(predictions.tasks), "asked": predictions.total}
         results = evaluate_texts(predictions, metrics, resamples=_FEWEST_RESAMPLES, on_progress=on_progress)
         for name, of_groups in over_seeds(results).items():
             values[name][test] = of_groups[OVERALL]

@@ -192,14 +192,14 @@ class Recast(NamedTuple):
         """
         if len(task.sources) != 1:
             raise InputError(f"{task.task_id} has {len(task.sources)} sources", "Give tasks about one paper each.")
-        known = parts_of(task)
+        texts = parts_of(task)
         for goal in self.goals:
-            targets = task.targets if goal == "summary" else (known[goal],)
-            yield goal, self._task(task, goal, known, targets) if any(map(str.strip, targets)) else None
+            targets = task.targets if goal == "summary" else (texts[goal],)
+            yield goal, self._task(task, goal, texts, targets) if any(map(str.strip, targets)) else None
 
-    def _task(self, task: TextTask, goal: Goal, known: Mapping[str, str], targets: tuple[str, ...]) -> TextTask:
+    def _task(self, task: TextTask, goal: Goal, texts: Mapping[str, str], targets: tuple[str, ...]) -> TextTask:
         (source,) = task.sources
-        if parts := {part: known[part] for part in self.parts if part != goal and known[part]}:
+        if parts := {part: texts[part] for part in self.parts if part != goal and texts[part]}:
             first = [parts[part] for part in ("title", "discipline") if part in parts]
             first = [text if text.endswith((".", "?", "!")) else f"{text}." for text in first]
             last = [parts[part] for part in ("introduction", "conclusion") if part in parts]
@@ -227,10 +227,10 @@ def recast_file(path: Path, out: Path, recast: Recast, *, on_progress: Progress 
     def recast_tasks() -> Iterator[TextTask]:
         for task in read_tasks(path):
             has.update(part for part, value in parts_of(task).items() if value)
-            for goal, made in recast.tasks(task):
-                counts[goal if made else f"without {goal}: left out"] += 1
-                if made:
-                    yield made
+            for goal, goal_task in recast.tasks(task):
+                counts[goal if goal_task else f"without {goal}: left out"] += 1
+                if goal_task:
+                    yield goal_task
         wanted = (*recast.parts, *(goal for goal in recast.goals if goal != "summary"))
         if missing := [name for name in wanted if not has[name]]:
             raise InputError(f"no task of {path} has a {missing[0]}", f'Give records with "{missing[0]}": "…".')
@@ -280,9 +280,9 @@ class Labels(CorpusMetric):
         pairs = [(_label(one.task.targets[0]), _label(one.text)) for one in texts if one.task.targets]
         if not pairs:
             return {"values": {}}
-        wanted, found = map(list, zip(*pairs, strict=True))
-        f1 = {kind: float(f1_score(wanted, found, average=kind, zero_division=0)) for kind in ("macro", "weighted")}
-        accuracy = float(accuracy_score(wanted, found))
+        wanted, answers = map(list, zip(*pairs, strict=True))
+        f1 = {kind: float(f1_score(wanted, answers, average=kind, zero_division=0)) for kind in ("macro", "weighted")}
+        accuracy = float(accuracy_score(wanted, answers))
         return {"values": {"macro_f1": f1["macro"], "weighted_f1": f1["weighted"], "accuracy": accuracy}}
 
 

@@ -54,9 +54,9 @@ class FromFullTexts(options.Tuning):
         settings, index = self.settings(Splitting, conditions), find_index(self.index)
         splitting = settings.of(Splitting)
         kept = plan(settings.of(conditions), splitting.split)
-        with progress_bar() as told:
+        with progress_bar() as bar:
             built = build_pairs(
-                sources, index, self.out, kept, splitting, max_bad=self.max_bad, workers=self.workers, on_progress=told
+                sources, index, self.out, kept, splitting, max_bad=self.max_bad, workers=self.workers, on_progress=bar
             )
         splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
         say(f"{self.out} written: {splits}.", counts_table(built.steps))
@@ -96,7 +96,7 @@ def statistics(
     if not all(limit.isascii() and limit.isdecimal() for limit in limits):
         raise UsageError(f"--over {over!r} is no list of numbers such as 1024,4096")
     with progress_bar() as on_progress:
-        found = task_statistics(
+        figures = task_statistics(
             _named(files),
             over=list(map(int, limits)),
             near=near or None,
@@ -104,14 +104,14 @@ def statistics(
             against=against,
             on_progress=on_progress,
         )
-    give(form, out, found, [statistics_table(found)])
+    give(form, out, figures, [statistics_table(figures)])
 
 
 def _named(values: tuple[str, ...]) -> dict[str, Path]:
     """Files by the names given to them, or else by their own without endings."""
     files: dict[str, Path] = {}
-    for given, path in map(options.named_file, values):
-        name = given or re.sub(r"\.(jsonl?|gz)\b", "", path.name)
+    for label, path in map(options.named_file, values):
+        name = label or re.sub(r"\.(jsonl?|gz)\b", "", path.name)
         if name in files:
             raise UsageError(f"two files have the name {name}: give them others, NAME=FILE")
         files[name] = path
@@ -154,7 +154,7 @@ def reproduce(
         give(form, None, tables, [needs_table(tables)], whole=True)
         return
     with progress_bar() as on_progress:
-        found = measured(
+        reproduction = measured(
             name,
             sample=sample,
             data=data,
@@ -164,20 +164,20 @@ def reproduce(
             out=out,
             on_progress=on_progress,
         )
-    give(form, None, found.to_json, _parts_of(found), whole=True)
+    give(form, None, reproduction.to_json, _parts_of(reproduction), whole=True)
     if out is not None:
         note(f"{out}: reproduction.json, table.csv, and a page to read: {out}/report.html")
 
 
-def _parts_of(found: "Reproduction") -> Iterator[Any]:
+def _parts_of(reproduction: "Reproduction") -> Iterator[Any]:
     """The tables, what is missing, and the settings."""
-    yield Text(found.title, "bold")
-    yield from (Text(line, "yellow") for line in found.remarks)
-    for table in found.tables():
+    yield Text(reproduction.title, "bold")
+    yield from (Text(line, "yellow") for line in reproduction.remarks)
+    for table in reproduction.tables():
         yield ""
         yield table
     yield ""
-    yield from (Text(line, "not bold dim") for line in found.explanations())
-    if found.missing:
+    yield from (Text(line, "not bold dim") for line in reproduction.explanations())
+    if reproduction.missing:
         yield Text("\nNot measured", "bold")
-        yield from (f"  {one}" for one in found.missing)
+        yield from (f"  {one}" for one in reproduction.missing)

@@ -53,7 +53,7 @@ def describe(tasks: Sequence[TextTask]) -> pd.DataFrame:
         source_words=in_sources,
         target_words=in_targets,
         compression=[
-            given / words if given and words else np.nan for (given, _), words in zip(targets, in_targets, strict=True)
+            total / words if total and words else np.nan for (total, _), words in zip(targets, in_targets, strict=True)
         ],
         paragraphs=[sum(bool(line.strip()) for line in target.splitlines()) for _, target in targets],
         self_reference=[refers_to_itself(target) for _, target in targets],

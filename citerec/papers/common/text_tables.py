@@ -119,12 +119,12 @@ def _write(name: str, row: reproduce.Row, table: reproduce.Reproduction, tasks: 
     out = table.work / f"{re.sub(r'[^a-z0-9]+', '-', row.title.lower()).strip('-')}-{content}.jsonl"
     if not out.exists():
         table.work.mkdir(parents=True, exist_ok=True)
-        given = None if table.sample else row.given or None
+        input_name = None if table.sample else row.given or None
 
         def on_progress(doing: str, *done: float) -> None:
             table.on_progress(f"{row.title}: {doing}", *done)
 
-        write_batch(tasks, writer, out, input_name=given, on_progress=on_progress)
+        write_batch(tasks, writer, out, input_name=input_name, on_progress=on_progress)
     return out
 
 
@@ -136,9 +136,9 @@ def _add_cells(table: reproduce.Reproduction, results: Results, runs: Mapping[st
         for group in groups if not measure.group else {measure.group}.intersection(groups):
             label = ALL if len(groups) == 1 else (DATASET, group)
             values = [_value(results.systems[name], label, measure) for name in names]
-            if known := [value for value in values if value is not None]:
+            if numbers := [value for value in values if value is not None]:
                 of_groups.append(
-                    table.cells.setdefault((title, group, measure.name), reproduce.Measured.of_runs(known))
+                    table.cells.setdefault((title, group, measure.name), reproduce.Measured.of_runs(numbers))
                 )
         if len(groups) > 1 and len(of_groups) == len(table.recipe.groups):
             mean = statistics.fmean(one.value for one in of_groups)

@@ -244,8 +244,8 @@ class WritingRetriever(Retriever):
         left_out = sum(not papers for papers in kept) - unknown
         with self._lock:
             self._counts.update({"written": len(written), "unknown": unknown, "left out": left_out})
-        found = [Candidate(paper_id, score, None, {self.name: score}) for paper_id, score in scores.items()]
-        return sorted(found, key=lambda one: (-one.score, one.paper_id.encode()))[:k]
+        candidates = [Candidate(paper_id, score, None, {self.name: score}) for paper_id, score in scores.items()]
+        return sorted(candidates, key=lambda one: (-one.score, one.paper_id.encode()))[:k]
 
     def counts(self) -> Counter[str]:
         """How many citations were written since the last call; how many named no paper, or one that is left out."""

@@ -234,13 +234,13 @@ def likelihoods(
     import torch
 
     totals = np.zeros(len(continuations))
-    asked = [number for number, ids in enumerate(continuations) if ids]
+    numbers = [number for number, ids in enumerate(continuations) if ids]
     *before, last = prompt
     with model.turn, torch.inference_mode(), model.autocast():
         read = model.model(input_ids=model.padded([before], 0), use_cache=True).past_key_values if before else None
         tokens = max(1, _NUMBERS // len(model.tokenizer))
-        for batch in batches_by_length([len(continuations[number]) for number in asked], tokens, _ROWS):
-            ids = [continuations[asked[place]] for place in batch]
+        for batch in batches_by_length([len(continuations[number]) for number in numbers], tokens, _ROWS):
+            ids = [continuations[numbers[place]] for place in batch]
             past = copy.deepcopy(read)
             if past is not None:
                 past.batch_repeat_interleave(len(ids))
@@ -251,5 +251,5 @@ def likelihoods(
             wanted = model.padded(ids, model.pad)[..., None]
             scores = logits.float().log_softmax(-1).gather(2, wanted)[..., 0]
             sums = scores.masked_fill(real == 0, 0.0).double().sum(1)
-            totals[[asked[place] for place in batch]] = sums.cpu().numpy()
+            totals[[numbers[place] for place in batch]] = sums.cpu().numpy()
     return totals

@@ -268,12 +268,12 @@ def _of_file(path: Path, texts: Iterable[str], most: int, on_progress: Progress)
     # The trainer keeps the most frequent words, of equal ones the first in order.
     trainer = trainers.WordLevelTrainer(vocab_size=most + 1, special_tokens=[_UNKNOWN], show_progress=False)
     tokenizer.train_from_iterator(iter(texts), trainer)
-    found = dict(glove_vectors(path, set(tokenizer.get_vocab()) - {_UNKNOWN}, on_progress))
-    if not found:
+    vector_of = dict(glove_vectors(path, set(tokenizer.get_vocab()) - {_UNKNOWN}, on_progress))
+    if not vector_of:
         raise SourceError(f"{path} has none of the words of these texts", "Give word vectors of their language.")
-    words = sorted(found)
+    words = sorted(vector_of)
     tokenizer.model = models.WordLevel({word: at for at, word in enumerate([_UNKNOWN, *words])}, unk_token=_UNKNOWN)
-    vectors = np.stack([found[word] for word in words])
+    vectors = np.stack([vector_of[word] for word in words])
     return tokenizer, np.concatenate([vectors.mean(axis=0, keepdims=True), vectors])
 
 

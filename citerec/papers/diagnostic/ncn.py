@@ -92,8 +92,8 @@ class Vocabulary(BaseModel):
 
         A word that occurs once is left out: so there are unknown words to learn from.
         """
-        known = sorted((word for word, count in counts.items() if count > 1), key=lambda word: (-counts[word], word))
-        return cls(words=tuple(known[:size]), left_out=len(counts) - len(known[:size]))
+        words = sorted((word for word, count in counts.items() if count > 1), key=lambda word: (-counts[word], word))
+        return cls(words=tuple(words[:size]), left_out=len(counts) - len(words[:size]))
 
 
 _VOCABULARIES = TypeAdapter(dict[Literal["texts", "titles", "authors"], Vocabulary])
@@ -111,10 +111,10 @@ class Manifest(ModelManifest):
 
 
 class Memory(NamedTuple):
-    """What encoders made of some texts: `values` (rows, widths, filters); `known` (rows, widths), what is attended."""
+    """What encoders made of some texts: `values` (rows, widths, filters); `mask` (rows, widths), what is attended."""
 
     values: Tensor
-    known: Tensor
+    mask: Tensor
 
 
 class TimeDelay(nn.Module):
@@ -189,7 +189,7 @@ class Ncn(nn.Module):
         passages = [words_of(topic.passage)[: self.sizes.context_words] for topic in topics]
         context = self._encoded(self.context, "texts", passages)
         citing = self._of_authors(self.citing, [topic.citing.authors if topic.citing else () for topic in topics])
-        return [Memory(context.values, torch.ones_like(context.known)), citing]
+        return [Memory(context.values, torch.ones_like(context.mask)), citing]
 
     def forward(self, memories: Sequence[Memory], papers: Sequence[Paper]) -> tuple[Tensor, Tensor]:
         """The cross-entropy of each word of titles, (papers, words), and the titles as numbers, each with its end.
@@ -199,13 +199,13 @@ class Ncn(nn.Module):
             papers: Papers, of which titles and authors are read.
         """
         cited = self._of_authors(self.cited, [paper.authors for paper in papers])
-        values, known = (torch.cat(parts, 1) for parts in zip(*memories, cited, strict=True))
+        values, mask = (torch.cat(parts, 1) for parts in zip(*memories, cited, strict=True))
         ids = self._numbers("titles", [[*words_of(one.title)[: self.sizes.title_words], _END] for one in papers])
         embedded = self.dropout(self.embedding["titles"](nn.functional.pad(ids[:, :-1], (1, 0), value=BEGIN)))
         keys, hidden, states = self.attended(values), values.new_zeros(len(ids), self.sizes.hidden), []
         for step in range(ids.shape[1]):
             energy = self.energy(torch.tanh(keys + self.query(hidden)[:, None]))
-            weights = energy.masked_fill(~known[:, :, None], -torch.inf).softmax(1)
+            weights = energy.masked_fill(~mask[:, :, None], -torch.inf).softmax(1)
             attended = (weights * values).sum(1)
             hidden = self.cell(torch.cat([embedded[:, step], attended], 1), hidden)
             states.append(torch.cat([hidden, attended, embedded[:, step]], 1))
@@ -258,8 +258,8 @@ def words_of(text: str) -> list[str]:
 
 def names_of(authors: Iterable[str]) -> list[str]:
     """Authors by first initial and last name, in lower case, as in NCN's data."""
-    found = map(words_of, authors)
-    return [f"{words[0][0]} {words[-1]}" if len(words) > 1 else words[0] for words in found if words]
+    word_lists = map(words_of, authors)
+    return [f"{words[0][0]} {words[-1]}" if len(words) > 1 else words[0] for words in word_lists if words]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from citerec.cli.console import note, say
-from citerec.cli.options import GivenInput, Out
+from citerec.cli.options import InputName, Out
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.papers.common.commands import FromFullTexts
@@ -26,7 +26,7 @@ def related_work(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     built.build(sources, related_work_plan, Conditions)
 
 
-def inputs(tasks: tuple[Path, ...], /, *, out: Out, given: GivenInput = "abstracts") -> None:
+def inputs(tasks: tuple[Path, ...], /, *, out: Out, input_name: InputName = "abstracts") -> None:
     """Write tasks of related work with one of OARelatedWork's inputs, for train writer.
 
     TASKS are files in the format of OARelatedWork or CiteBench; their tasks become one file. write
@@ -41,7 +41,7 @@ def inputs(tasks: tuple[Path, ...], /, *, out: Out, given: GivenInput = "abstrac
     from citerec.write.drafting import tasks_with_input
     from citerec.write.task_files import write_tasks
 
-    written = (task for file in tasks for task in tasks_with_input(file, given or "abstracts", (), note))
+    written = (task for file in tasks for task in tasks_with_input(file, input_name or "abstracts", (), note))
     with progress_bar() as on_progress:
         number = write_tasks(written, out, on_progress)
     say(f"{out} written: {counted(number, 'task')}.")

@@ -69,7 +69,7 @@ class OARelatedWork:
             raise RecordError("its related work is empty")
         spans = _Spans(record, numbers)
         abstract, rest = _parted(_read(record.get("hierarchy"))[1], spans)
-        given = text_of([spans.sentences(paragraph) for paragraph in _read(record.get("abstract"))[1]])
+        own_abstract = text_of([spans.sentences(paragraph) for paragraph in _read(record.get("abstract"))[1]])
         citing_id = optional_id(record, "id")
         extra = {
             "citing_id": citing_id,
@@ -80,7 +80,7 @@ class OARelatedWork:
         return TextTask(
             task_id=citing_id or default_id,
             sources=sources,
-            citing=(given or abstract or Source("")).text,
+            citing=(own_abstract or abstract or Source("")).text,
             targets=(target,),
             dataset=DATASET,
             extra={name: value for name, value in extra.items() if value is not None},
@@ -96,8 +96,8 @@ def _cited(paper: Mapping[str, Any], numbers: Mapping[str, int]) -> Source:
     abstract, rest = _parted(_read(paper.get("hierarchy"))[1], _Spans(paper, numbers))
     text = abstract or Source("")
     ids = {name: paper[name] for name in ("s2orc_id", "year") if paper.get(name) is not None}
-    known = read_text(paper, "title") or "", text.sentences, read_strings(paper, "authors")
-    return Source(text.text, optional_id(paper, "id"), *known, extra=ids, rest=rest)
+    fields = read_text(paper, "title") or "", text.sentences, read_strings(paper, "authors")
+    return Source(text.text, optional_id(paper, "id"), *fields, extra=ids, rest=rest)
 
 
 def _parted(paragraphs: Sequence[_Paragraph], spans: "_Spans") -> tuple[Source | None, Source | None]:
@@ -355,8 +355,8 @@ class _RelatedWork:
 
     def _linked(self, entry_ids: Sequence[str]) -> list[str]:
         entries = (self._document.text.bib_entries.get(entry_id) for entry_id in entry_ids)
-        found = (entry.paper_id for entry in entries if entry and entry.paper_id)
-        return list(dict.fromkeys(paper_id for paper_id in found if paper_id in self._papers))
+        paper_ids = (entry.paper_id for entry in entries if entry and entry.paper_id)
+        return list(dict.fromkeys(paper_id for paper_id in paper_ids if paper_id in self._papers))
 
 
 def _own_abstract(document: Document, flat: Sequence[sections.Section]) -> str:

@@ -37,8 +37,8 @@ def correlate_metrics(table: Reproduction) -> None:
         if (measured := scores.get((row.metric, row.column))) is not None:
             people = [one.task.extra[RATINGS].get(measure.column, np.nan) for one in rated]
             pair = np.stack([measured, np.array(people, np.float64)])
-            known = ~np.isnan(pair).any(axis=0)
-            one = bootstrapped([pair[:, known].repeat(sample, axis=1) for sample in times[:, known]])
+            has_both = ~np.isnan(pair).any(axis=0)
+            one = bootstrapped([pair[:, has_both].repeat(sample, axis=1) for sample in times[:, has_both]])
             if (value := one["values"]["pearson"]) is not None:
                 table.cells[row.title, "", measure.name] = Measured(value, one["n"], one["ci"]["pearson"])
     table.settings = {metric.name: metric.settings for metric in metrics}

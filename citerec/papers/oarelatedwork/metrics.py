@@ -65,11 +65,11 @@ class BartScore(metrics.TextMetric):
         encode = self._model.encode_text
         with quiet_libraries():  # the tokenizer warns about texts that it cuts; `max_tokens` is in the settings
             ids = [
-                (encode(given, self._read).ids, encode(wanted, self._written).ids)
-                for given, wanted in map(pairs.__getitem__, places)
+                (encode(source, self._read).ids, encode(wanted, self._written).ids)
+                for source, wanted in map(pairs.__getitem__, places)
             ]
         values, done = np.full((len(texts), 1), np.nan), 0
-        for rows in batches_by_length([len(given) + len(wanted) for given, wanted in ids], _TOKENS, _ROWS):
+        for rows in batches_by_length([len(source) + len(wanted) for source, wanted in ids], _TOKENS, _ROWS):
             values[[places[row] for row in rows], 0] = _mean_log_probabilities(self._model, [ids[row] for row in rows])
             done += len(rows)
             on_progress("BARTScore", done, len(ids))

@@ -111,9 +111,9 @@ def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Optio
     """A dataclass of options from values by name; strings are converted. An InputError if one is unknown or wrong."""
     from pydantic import TypeAdapter, ValidationError
 
-    known = inspect.signature(kind).parameters
-    if unknown := set(values).difference(known):
-        raise InputError(f"there is no option {min(unknown)!r} of {whose}", f"Give {', '.join(known)}.")
+    parameters = inspect.signature(kind).parameters
+    if unknown := set(values).difference(parameters):
+        raise InputError(f"there is no option {min(unknown)!r} of {whose}", f"Give {', '.join(parameters)}.")
     try:
         return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:

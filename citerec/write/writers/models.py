@@ -399,14 +399,14 @@ def encode_task(model: TextModel, task: TextTask, max_tokens: int, kind: Kind = 
     Encoder-decoders read all of CiteBench's input, in its order; with a token after the query, what is known of the
     citing paper first. Causal models read the prompt of the chat writer as one text. A prefix of the task comes first.
     """
-    given = [str(task.extra[PREFIX])] if PREFIX in task.extra else []
+    prefix = [str(task.extra[PREFIX])] if PREFIX in task.extra else []
     if model.is_causal:
         text, last = plain_prompt(task, kind)
-        return model.encode_prompt(" ".join([*given, text]), last, max_tokens)
+        return model.encode_prompt(" ".join([*prefix, text]), last, max_tokens)
     if model.query_end is not None:
         documents = [source.text for source in task.sources if source.text]
-        return model.encode(documents, max_tokens, [*given, *input_of(replace(task, sources=()))])
-    return model.encode([text for text in (*given, *input_of(task)) if text], max_tokens)
+        return model.encode(documents, max_tokens, [*prefix, *input_of(replace(task, sources=()))])
+    return model.encode([text for text in (*prefix, *input_of(task)) if text], max_tokens)
 
 
 def prompt_of(model: TextModel, task: TextTask, generation: Generation) -> tuple[int, ...]:
