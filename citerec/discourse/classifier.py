@@ -156,7 +156,7 @@ class ClassifierTagger(Tagger):
     def logits(self, sentences: Sequence[Encoded]) -> Iterator[tuple[list[int], Any]]:
         """Yields the model's outputs in batches of similar length: the places of sentences, and sentences × labels.
 
-        On a GPU it computes with bfloat16.
+        While it learns on a GPU, it computes with bfloat16.
         """
         import torch
 
@@ -164,7 +164,7 @@ class ClassifierTagger(Tagger):
         lengths = [len(sentence["input_ids"]) for sentence in sentences]
         for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(device.type, 4096), _ROWS_AT_ONCE):
             padded = self._tokenizer.pad([sentences[row] for row in rows], return_tensors="pt").to(device)
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda" and torch.is_grad_enabled()):
                 logits = self.model(**padded).logits
             yield rows, logits.float()
 

@@ -107,13 +107,19 @@ def metered() -> Iterator[Usage]:
     """Measures a `with` block, in which the seconds of each answer are added to `latencies`."""
     import psutil
 
+    for gpu in _gpus():
+        sys.modules["torch"].cuda.reset_peak_memory_stats(gpu)
     measured, cpu = Usage((platform.node(), os.getpid()), begun=time.time()), time.process_time()
     yield measured
     measured.ended, measured.cpu_seconds = time.time(), time.process_time() - cpu
     measured.memory = psutil.Process().memory_info().rss
+    measured.gpu_memory = sum(sys.modules["torch"].cuda.max_memory_reserved(gpu) for gpu in _gpus())
+
+
+def _gpus() -> range:
+    """The GPUs that torch uses; none before it is imported and has begun to use one."""
     torch: Any = sys.modules.get("torch")
-    gpus = range(torch.cuda.device_count() if torch and torch.cuda.is_initialized() else 0)
-    measured.gpu_memory = sum(torch.cuda.max_memory_reserved(gpu) for gpu in gpus)
+    return range(torch.cuda.device_count() if torch and torch.cuda.is_initialized() else 0)
 
 
 KIND: Literal["citerec-results"] = "citerec-results"

@@ -536,7 +536,7 @@ class VectorCache:
 
     def drop_others(self) -> None:
         """Removes the vectors of the part for which nobody has asked since the cache was opened."""
-        others = "part = ?1 AND (key != ?2 OR name NOT IN (SELECT name FROM asked))"
+        others = "part = ? AND (key != ? OR name NOT IN (SELECT name FROM asked))"
         with self._lock, self._connection:
             self._connection.execute(f"DELETE FROM vectors WHERE {others}", self._of)
 

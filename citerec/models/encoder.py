@@ -167,7 +167,7 @@ class Encoder(ABC):
         batches = list(batches_by_length([len(ids) for ids in encoded], self.batch_tokens, _ROWS))
 
         def work(rows: list[int]) -> None:
-            vectors[rows] = self.vectors(*_padded([encoded[row] for row in rows]))
+            vectors[rows] = self.vectors(*padded([encoded[row] for row in rows]))
 
         if min(self.workers, len(batches)) <= 1:
             list(map(work, batches))
@@ -176,7 +176,7 @@ class Encoder(ABC):
             list(pool.map(work, batches))  # Ctrl-C does not wait for batches that have not begun
 
 
-def _padded(rows: Sequence[Sequence[int]]) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+def padded(rows: Sequence[Sequence[int]]) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
     """Token ids and mask, (rows, longest). Padding is masked, so its ids do not matter."""
     import numpy as np
 
@@ -204,12 +204,10 @@ class TorchEncoder(Encoder):
         import torch
 
         device = self._model.device
-        # bfloat16 on GPUs, which have tensor cores for it. On a CPU it was not faster: docs/retrieval.md.
-        with torch.inference_mode(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
-            features = {
-                "input_ids": torch.from_numpy(ids).to(device),
-                "attention_mask": torch.from_numpy(mask).to(device),
-            }
+        # In 32 bits on GPUs too: in bfloat16 the vector of a text depends on the batch in which it is.
+        with torch.inference_mode():
+            arrays = {"input_ids": ids, "attention_mask": mask}
+            features = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
             vectors = self._model(features)["sentence_embedding"].float()
         normalised: NDArray[np.float32] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
         return normalised

@@ -1,5 +1,6 @@
 """Loading and saving models of transformers and sentence-transformers: their devices, files and manifests."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -71,7 +72,7 @@ def torch_device(name: str | None) -> str:
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a GPU of NVIDIA, without importing torch."""
+    """Whether this process may use a GPU of NVIDIA, without importing torch."""
     try:
         import pynvml
     except ImportError:
@@ -81,7 +82,7 @@ def has_gpu() -> bool:
     except pynvml.NVMLError:
         return False
     pynvml.nvmlShutdown()
-    return True
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
 
 
 def aligned(model: Any) -> Any:

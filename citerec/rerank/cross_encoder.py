@@ -20,7 +20,7 @@ from citerec.contexts.topic import Topic, clean
 from citerec.errors import ModelError
 from citerec.files.writing import Kind
 from citerec.models import loading
-from citerec.models.encoder import batches_by_length, paper_text
+from citerec.models.encoder import batches_by_length, padded, paper_text
 from citerec.models.find import find_model, model_failures, model_identity
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, load_pretrained, torch_device
 from citerec.records import MARKER, Paper
@@ -139,8 +139,8 @@ class PairTokenizer:
 
     def padded(self, batch: Sequence[Encoded]) -> Mapping[str, npt.NDArray[np.int64]]:
         """The inputs of a model: arrays of (pairs, tokens of the longest), by name."""
-        encoded = {"input_ids": [pair.ids for pair in batch], "token_type_ids": [pair.sides for pair in batch]}
-        arrays = self.tokenizer.pad(encoded, padding_side="right", return_attention_mask=True, return_tensors="np")
+        ids, mask = padded([pair.ids for pair in batch])
+        arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": padded([pair.sides for pair in batch])[0]}
         return {name: arrays[name] for name in self.inputs}
 
 
@@ -293,13 +293,13 @@ class CrossEncoder:
         return scores
 
     def logits(self, batch: Sequence[Encoded]) -> Any:
-        """The model's output for some pairs, one number each; bfloat16 inside on a GPU."""
+        """The model's output for some pairs, one number each; while it learns on a GPU, in bfloat16 inside."""
         import torch
 
         device = self.model.device
         arrays = {name: torch.from_numpy(array).to(device) for name, array in self.tokenizer.padded(batch).items()}
         ranks, is_gated = torch.tensor([pair.rank for pair in batch], device=device), self.manifest.text.rank_prior
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda" and torch.is_grad_enabled()):
             logits = _gated_logits(self.model, arrays, ranks) if is_gated else self.model(**arrays).logits[:, 0]
         return logits.float()
 
