@@ -250,6 +250,13 @@ def _run(tokens: list[str]) -> int:
         return 1
     except OSError as error:
         return _failed(f"{error.strerror or error}: {error.filename or ''}. Check the path and its permissions.", 1)
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # of torch, which is not imported for this
+            raise
+        remedy = (
+            "Give a smaller batch or fewer tokens (-c batch=N, -c max_tokens=N), or set CUDA_VISIBLE_DEVICES= for none."
+        )
+        return _failed(f"the GPU has too little memory. {remedy}", 1)
     return code if isinstance(code, int) else 0
 
 

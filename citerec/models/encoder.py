@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from citerec.errors import ModelError
 from citerec.files.registry import Registry
 from citerec.models.find import find_model, first_line, model_identity
-from citerec.models.loading import ModelManifest, has_gpu, open_sentence_transformer
+from citerec.models.loading import ModelManifest, open_sentence_transformer
 from citerec.records import Paper
 
 if TYPE_CHECKING:
@@ -144,10 +144,10 @@ class Encoder(ABC):
     def open_for_queries(name: str, backend: str, papers: int, *, max_tokens: int | None = None) -> "Encoder":
         """Loads the encoder of queries for some papers, which `backend` has encoded.
 
-        For 2,000 papers and more that is a backend with the same vectors that needs less time for a sentence, if it
-        can be used, and there is no GPU; else `backend`. Other arguments and errors are those of `open`.
+        For 2,000 papers and more that is a backend with the same vectors that starts sooner, and needs less time for a
+        sentence, if it can be used; else `backend`. Other arguments and errors are those of `open`.
         """
-        if papers >= _MANY and not has_gpu():
+        if papers >= _MANY:
             for quick in [other for other, part in ENCODERS.items() if part.same_as == backend]:
                 with contextlib.suppress(ModelError):
                     return Encoder.open(name, backend=quick, max_tokens=max_tokens)

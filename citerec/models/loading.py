@@ -1,6 +1,5 @@
 """Loading and saving models of transformers and sentence-transformers: their devices, files and manifests."""
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -69,20 +68,6 @@ def torch_device(name: str | None) -> str:
         remedy = "Give cpu; or cuda if there is a GPU and torch is built for it."
         raise InputError(f"torch has no device {name!r} here", remedy) from error
     return name
-
-
-def has_gpu() -> bool:
-    """Whether this process may use a GPU of NVIDIA, without importing torch."""
-    try:
-        import pynvml
-    except ImportError:
-        return False
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return False
-    pynvml.nvmlShutdown()
-    return os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1")
 
 
 def aligned(model: Any) -> Any:

@@ -351,7 +351,7 @@ class Seq2seqWriter(Writer):
         return writer
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
-        """Texts for many tasks, in their order, a batch at a time; a WriterError if a batch does not fit on the GPU."""
+        """Texts for many tasks, in their order, a batch at a time."""
         for part in in_parts(tasks, _rows(self._model, self.generation)):
             inputs = [encode_task(self._model, task, self.generation.max_input_tokens, self._kind) for task in part]
             prompts = [prompt_of(self._model, task, self.generation) for task in part]
@@ -434,7 +434,7 @@ def write_texts(
     """The texts that a model, not in training mode, writes for inputs of `encode_task`, in their order.
 
     Each begins with its prompt, as `prompt_of` gives it; by default all with that of the settings. Calls `on_progress`
-    with the number of texts so far. A WriterError if the GPU has too little memory.
+    with the number of texts so far.
     """
     import torch
 
@@ -450,13 +450,7 @@ def write_texts(
             rows = [of_length[place] for place in places]
             if generation.top_p:
                 torch.manual_seed(generation.seed)
-            try:
-                written = model.generate([inputs[row].ids for row in rows], config, [prompts[row] for row in rows])
-            except torch.OutOfMemoryError as error:
-                raise WriterError(
-                    f"{len(rows)} texts at once do not fit into the memory of the GPU",
-                    "Give fewer max_input_tokens or beams, or set CUDA_VISIBLE_DEVICES= to use no GPU.",
-                ) from error
+            written = model.generate([inputs[row].ids for row in rows], config, [prompts[row] for row in rows])
             for row, ids in zip(rows, written, strict=True):
                 texts[row] = processed(model.decode(ids), generation.post_processing)
             done += len(rows)
