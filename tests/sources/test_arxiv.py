@@ -114,6 +114,9 @@ def test_a_state_and_a_later_one(interface: Interface, tmp_path: Path) -> None:
     interface.today = "2026-11-25"
     made = update_corpus(tmp_path / "arxiv", ALONE, url)
     assert (made.release, made.papers) == ("2026-11-25", 3)
+    names = [part.name for part in made.steps[-1].parts]
+    assert {"2026-11.jsonl.gz", "deleted-2026-11.jsonl.gz"} <= set(names), names
+    assert update_corpus(tmp_path / "arxiv", ALONE, url) == made
     assert set(papers_of(tmp_path / "arxiv")) == {"0704.0001", "hep-th/9901001", "2611.00001"}
 
 
@@ -145,18 +148,6 @@ def test_a_release_is_a_day_and_its_files_are_months(arxiv: Arxiv) -> None:
     )
 
 
-def test_updates_are_what_changed_since_and_what_was_deleted(arxiv: Arxiv) -> None:
-    (update,) = arxiv.updates("2026-10-30", ["papers"])
-    assert (update.begin, update.end) == ("2026-10-30", "2026-11-23")
-    assert {file.name: ids_of(arxiv, file) for file in (*update.upserts, *update.deletions)} == {
-        "2026-10.jsonl": ["0704.0001"],
-        "2026-11.jsonl": ["hep-th/9901001", "0704.0003"],
-        "deleted-2026-10.jsonl": ["0704.0002"],
-        "deleted-2026-11.jsonl": ["0704.0004"],
-    }
-    assert arxiv.updates("2026-11-23", ["papers"]) == [] == arxiv.updates("2026-10-01", ["others"])
-
-
 @pytest.mark.parametrize(
     ("body", "error", "message"),
     [
@@ -178,10 +169,6 @@ def test_what_else_it_may_answer(
     broken = send(body=b"<html>" * 99, most=50), send(503, Retry_After="0"), send(body=b"<html><p>Sorry"), send(502)
     interface.failures = [*broken[:2], None, *broken[2:]]  # these are asked again
     assert ids_of(arxiv, file) == ["hep-th/9901001", "0704.0003"]
-
-
-def test_a_list_that_does_not_go_on(arxiv: Arxiv, interface: Interface) -> None:
-    file = arxiv.files("2026-11-23", "papers")[2]
     interface.last_token = "2026-11-01|2026-11-23|2"
     with pytest.raises(ChangedError, match="does not go on"):
         ids_of(arxiv, file)

@@ -113,15 +113,6 @@ def test_nothing_is_lost_where_answers_fail_in_every_way(tmp_path: Path) -> None
     assert state_of(tmp_path / "cs") == cut_state(later, physics)
 
 
-def test_links_that_have_expired_are_asked_for_anew(tmp_path: Path) -> None:
-    with S2agServer(lifetime=0.2, pause=0.05) as server:
-        server.publish("2024-01-02", STATE)
-        get(server, tmp_path / "cs")
-        listed = [path for path in server.asked if path.endswith("/dataset/papers")]
-    assert state_of(tmp_path / "cs") == cut_state(STATE)
-    assert len(listed) > 2
-
-
 def test_updates_give_what_the_last_release_holds(server: S2agServer, tmp_path: Path) -> None:
     get(server, tmp_path / "cs", PHYSICS)
     states = [STATE]

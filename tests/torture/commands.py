@@ -167,11 +167,6 @@ def _results(folder: Path) -> None:
     _must(folder, f"{_EVAL} bm25 --out results")
 
 
-def _reports(folder: Path) -> None:
-    _results(folder)
-    _must(folder, f"{_EVAL} bm25-one-field --out other", "report results --out page.html")
-
-
 def _measured(folder: Path) -> object:
     """The figures of results, without the times that they took."""
     systems = Results.read(folder / "results").to_json()["systems"]
@@ -198,7 +193,6 @@ def _tasks(folder: Path) -> None:
     ]
     write_lines(folder / "tasks.jsonl", tasks)
     _must(folder, *(f"write batch tasks.jsonl --writer {one} --out {one}.jsonl" for one in ("lead", "textrank")))
-    _must(folder, "eval-text lead.jsonl --metrics length --out results")
     (folder / "rated.csv").write_text(BY_HAND)
 
 
@@ -235,14 +229,8 @@ COMMANDS = {
     "review --apply": Command(_set, "diagnostics review ./mine --apply", _set_outcome, _verdicts),
     "train ltr": Command(_trained, f"{_TRAIN} -c rounds=5", _texts("ranker/model.txt", "ranker/provenance.json")),
     "train reranker": Command(_reranker, f"train reranker {_ON_INDEX} --system bm25 {_SMALL} --out model", _sizes),
-    "report": Command(_reports, "report results other --out page.html", _texts("page.html")),
     "eval": Command(_results, f"{_EVAL} bm25-one-field --out results", _measured),
     "write batch": Command(_tasks, "write batch tasks.jsonl --writer lexrank --out lead.jsonl", _texts("lead.jsonl")),
-    "eval-text": Command(
-        _tasks,
-        "eval-text lead.jsonl textrank.jsonl --metrics rouge,length --out results",
-        _texts("results/scores.csv"),
-    ),
     "rate sheet": Command(
         _tasks,
         "rate sheet lead.jsonl textrank.jsonl --out sheet.csv --raters 2",
