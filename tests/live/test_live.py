@@ -81,6 +81,15 @@ def test_filters_are_sent(services: Services) -> None:
     assert last["filter"] == "from_publication_date:1990-01-01,to_publication_date:2015-12-31,cited_by_count:>4999"
 
 
+def test_two_services_are_fused_and_editions_folded(services: Services) -> None:
+    with opened(services, "s2-api+openalex-api") as recommender:
+        apart, folded = recommender.search(SENTENCE, 10), recommender.search(SENTENCE, 10, fold=True)
+    assert {hit.paper.paper_id[0] for hit in apart} == {"9", "W"}
+    keys = [(-hit.score, hit.paper.paper_id.encode()) for hit in apart]
+    assert keys == sorted(keys)
+    assert [folded[0].paper.title, *(other.title for other in folded[0].also)] == ["Attention Is All You Need"] * 2
+
+
 def test_with_an_index_its_papers_are_found(services: Services, demo_index: Path) -> None:
     with opened(services, "bm25+s2-api", demo_index) as recommender:
         first = recommender.search(SENTENCE, 5, explain=True)[0]
