@@ -299,4 +299,9 @@ def test_ingest_goes_on_after_the_last_finished_shard(new_store: NewStore, relea
     assert len(store.shards()) == len(release) - 1
     for shard in release[:-1]:  # reading them again would fail
         shard.path.write_bytes(b"\0" * shard.path.stat().st_size)
-    assert facts_of(ingested(store, release)) == facts_of(whole)
+    steps: list[float] = []
+    ingested(store, release, on_progress=lambda _doing, done, whole: steps.append(done / whole))
+    assert set(steps) == {1}  # the last shard has one batch
+    assert facts_of(store) == facts_of(whole)
+    with pytest.raises(BuildError, match="1 of 1,152 records are bad"):  # of shards that were read before too
+        ingested(store, release, max_bad=0)
