@@ -10,12 +10,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import orjson
+
+from tests.loopback import Server
 
 KEY = "a-key-for-tests"
 FAULTS = ("retry-after", "busy", "cut", "short", "page", "slow", "expired", "damaged")
@@ -53,12 +55,14 @@ def next_state(state: State, seed: int, share: float = 0.02) -> State:
         if record["citingcorpusid"] not in gone and record["citedcorpusid"] not in gone
     }
     ids = sorted(made["papers"])
-    for changed in rng.sample(ids, few):
-        made["papers"][changed] = {**made["papers"][changed], "citationcount": rng.randrange(500)}
-    for changed in rng.sample(sorted(made["abstracts"]), few):
-        made["abstracts"][changed] = {**made["abstracts"][changed], "abstract": _text(rng, 30)}
-    for changed in rng.sample(sorted(made["citations"]), few):
-        made["citations"][changed] = {**made["citations"][changed], "contexts": [_text(rng, 12)], "intents": None}
+    changes: dict[str, Callable[[], dict[str, Any]]] = {
+        "papers": lambda: {"citationcount": rng.randrange(500)},
+        "abstracts": lambda: {"abstract": _text(rng, 30)},
+        "citations": lambda: {"contexts": [_text(rng, 12)], "intents": None},
+    }
+    for name, change in changes.items():
+        for changed in rng.sample(sorted(made[name]), few):
+            made[name][changed] = {**made[name][changed], **change()}
     for new in range(max(ids) + 1, max(ids) + 1 + few):
         _put_paper(made, new, rng)
         for cited in rng.sample(ids, 4):
@@ -113,12 +117,11 @@ def shards_of(records: list[dict[str, Any]], shards: int) -> list[bytes]:
 class S2agServer:
     """Serves releases. Use it as a context.
 
-    A share of the answers fails, in turns of `FAULTS`; a link holds for `lifetime` seconds.
+    A share of the answers fails, in turns of `FAULTS`.
     """
 
     shards: int = 3
     failing: float = 0.0
-    lifetime: float = 3600
     pause: float = 0.0
     seed: int = 0
     states: dict[str, State] = field(default_factory=dict)
@@ -128,30 +131,12 @@ class S2agServer:
 
     def __enter__(self) -> Self:
         self._rng, self._lock = random.Random(self.seed), threading.Lock()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                server.answer(self)
-
-            def log_message(self, *_: object) -> None:
-                return
-
-        class Quiet(ThreadingHTTPServer):
-            def handle_error(self, *_: object) -> None:
-                return  # a client that was killed
-
-        self._server = Quiet(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = Server("HTTP/1.1")
+        self._server.answers, self.url = [self._answer], self._server.url
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
 
     def publish(self, name: str, state: State) -> None:
         """Adds a release, and the diffs from the one before."""
@@ -168,8 +153,7 @@ class S2agServer:
                         self.files[f"{before}_{name}/{dataset}/{kind}_{number}.gz"] = data
         self.states[name] = state
 
-    def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        """Answers a request, or fails."""
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         parts = urlsplit(handler.path)
         fault = ""
         with self._lock:
@@ -180,13 +164,11 @@ class S2agServer:
         if self.pause:
             time.sleep(self.pause)
         if parts.path.startswith("/signed/"):
-            expires = float(parse_qs(parts.query)["expires"][0])
             if "x-api-key" in handler.headers:
                 return self._send(handler, 400, b"no key for signed links")
-            if time.time() > expires or fault == "expired":
+            if fault == "expired":
                 return self._send(handler, 403, b"<Error><Code>AccessDenied</Code></Error>")
-            body = self.files.get(parts.path.removeprefix("/signed/"))
-            return self._send(handler, 404, b"") if body is None else self._file(handler, body, fault)
+            return self._file(handler, self.files[parts.path.removeprefix("/signed/")], fault)
         status, value = self._api(parts.path.strip("/").split("/"), handler.headers.get("x-api-key"))
         return self._send(handler, status, orjson.dumps(value), "" if fault in ("expired", "damaged") else fault)
 
@@ -220,8 +202,7 @@ class S2agServer:
         return 404, {"error": "not found"}
 
     def _links(self, prefix: str) -> list[str]:
-        end = time.time() + self.lifetime
-        return [f"{self.url}/signed/{name}?expires={end}" for name in self.files if name.startswith(prefix)]
+        return [f"{self.url}/signed/{name}?expires={time.time()}" for name in self.files if name.startswith(prefix)]
 
     def _file(self, handler: BaseHTTPRequestHandler, body: bytes, fault: str) -> None:
         begin = int((handler.headers.get("Range") or "bytes=0-")[6:].split("-")[0])
@@ -235,7 +216,6 @@ class S2agServer:
     def _send(
         self, handler: BaseHTTPRequestHandler, status: int, body: bytes, fault: str = "", headers: Any = None
     ) -> None:
-        headers, most, length = dict(headers or {}), len(body), len(body)
         if fault == "retry-after":
             status, body, headers = 429, b"", {"Retry-After": "0"}
         elif fault == "busy":
@@ -244,19 +224,14 @@ class S2agServer:
             status, body, headers = 200, b"<html>Sorry, we are busy.</html>", {}
         elif fault == "slow":
             time.sleep(0.2)
-        elif fault == "short":
-            most = length = len(body) // 2  # the answer says that this is all
-        elif fault == "cut":
-            most = len(body) // 2
-        if fault in ("retry-after", "busy", "page"):
-            most = length = len(body)
+        sent = body[: len(body) // 2] if fault in ("short", "cut") else body
         handler.close_connection = handler.close_connection or fault == "cut"
         handler.send_response(status)
-        for name, value in headers.items():
+        for name, value in (headers or {}).items():
             handler.send_header(name, value)
-        handler.send_header("Content-Length", str(length))
+        handler.send_header("Content-Length", str(len(sent if fault == "short" else body)))  # short: as if it were all
         handler.end_headers()
-        handler.wfile.write(body[:most])
+        handler.wfile.write(sent)
 
 
 def state_of(folder: Path) -> State:
@@ -278,18 +253,17 @@ def state_of(folder: Path) -> State:
                     state[dataset].pop(key, None)
                 else:
                     state[dataset][key] = record
-    papers, citations = state["papers"], state["citations"].items()
-    about = {key: one for key, one in citations if one["citedcorpusid"] in papers and one["contexts"]}
-    return {**state, "citations": about}
+    return {**state, "citations": _about(state["papers"], state)}
 
 
 def cut_state(state: State, keeps: Callable[[dict[str, Any]], bool] = lambda _: True) -> State:
     """What a corpus folder should hold: papers, and what is about them; citations with sentences."""
     papers = {key: record for key, record in state["papers"].items() if keeps(record)}
-    citations = {
-        key: record
-        for key, record in state["citations"].items()
-        if record["citedcorpusid"] in papers and record["contexts"]
-    }
     texts = {name: {key: one for key, one in state[name].items() if key in papers} for name in ("abstracts", "tldrs")}
-    return {"papers": papers, **texts, "citations": citations}
+    return {"papers": papers, **texts, "citations": _about(papers, state)}
+
+
+def _about(papers: Records, state: State) -> Records:
+    """The citations of some papers that have sentences."""
+    citations = state["citations"].items()
+    return {key: one for key, one in citations if one["citedcorpusid"] in papers and one["contexts"]}

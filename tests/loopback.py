@@ -1,24 +1,30 @@
 """Servers on loopback for tests: one that answers in turn, and one with a page for each address."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Server:
     """Answers by a list of functions, one for each request; the last one answers all further requests."""
 
-    def __init__(self) -> None:
-        self.answers: list[Callable[[BaseHTTPRequestHandler], None]] = []
+    def __init__(self, protocol: str = "HTTP/1.0") -> None:
+        self.answers: list[Answer] = []
         self.asked: list[tuple[str, str | None]] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.asked.append((self.path, self.headers.get("Range")))
-                (outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0])(self)
+            protocol_version = protocol
 
-            do_HEAD = do_GET  # noqa: N815
+            def do_GET(self) -> None:
+                outer.note(self)
+                with contextlib.suppress(ConnectionError):  # who waited has gone
+                    (outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0])(self)
+
+            do_HEAD = do_PUT = do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 return
@@ -27,12 +33,17 @@ class Server:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
+    def note(self, handler: BaseHTTPRequestHandler) -> None:
+        """Keeps what is asked."""
+        self.asked.append((handler.path, handler.headers.get("Range")))
+
     def stop(self) -> None:
+        """Closes the port: from now on nobody answers."""
         self._server.shutdown()
         self._server.server_close()
 
 
-def send(status: int = 200, body: bytes = b"", most: int | None = None, **headers: str) -> Callable[..., None]:
+def send(status: int = 200, body: bytes = b"", most: int | None = None, **headers: str) -> Answer:
     """An answer; with `most` the connection breaks after so many bytes of it."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -57,7 +68,7 @@ def send(status: int = 200, body: bytes = b"", most: int | None = None, **header
 class Site(Server):
     """Answers by address: the path, with its query. What has no page is 404."""
 
-    def __init__(self, pages: Mapping[str, bytes | Callable[..., None]] = {}, **headers: str) -> None:
+    def __init__(self, pages: Mapping[str, bytes | Answer] = {}, **headers: str) -> None:
         super().__init__()
         self.pages = dict(pages)
 

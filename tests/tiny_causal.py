@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import GPT2Config, GPT2LMHeadModel, OPTConfig, OPTForCausalLM, PreTrainedTokenizerFast, set_seed
+from transformers import AutoModelForCausalLM, GPT2Config, OPTConfig, PreTrainedTokenizerFast, set_seed
+
+from tests.tiny_seq2seq import NAMED
 
 START, END = "[START_REF]", "[END_REF]"
-_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", START, END]
+_SPECIAL = [*NAMED.values(), START, END]
 _POSITIONS = 160
 
 
@@ -34,7 +36,7 @@ def write_tiny_opt(
         pad_token_id=1,
         eos_token_id=2,
     )
-    return _write(folder, OPTForCausalLM, config, tokenizer, lines, steps)
+    return _write(folder, config, tokenizer, lines, steps)
 
 
 def write_tiny_gpt2(
@@ -43,44 +45,26 @@ def write_tiny_gpt2(
     """A model with learnt places, whose tokenizer names no padding."""
     tokenizer = _tokenizer(texts)
     tokenizer.pad_token = None
-    config = GPT2Config(
-        vocab_size=len(tokenizer),
-        n_positions=positions,
-        n_embd=32,
-        n_layer=1,
-        n_head=2,
-        initializer_range=0.1,
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
-        bos_token_id=0,
-        eos_token_id=2,
-    )
-    return _write(folder, GPT2LMHeadModel, config, tokenizer, lines, steps)
+    size = {"n_positions": positions, "n_embd": 32, "n_layer": 1, "n_head": 2, "initializer_range": 0.1}
+    no_dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+    config = GPT2Config(vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=2, **size, **no_dropout)
+    return _write(folder, config, tokenizer, lines, steps)
 
 
 def _tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     """Words with the space before them, commas and single letters, as byte-level tokenizers have them."""
     split = pre_tokenizers.Sequence([pre_tokenizers.ByteLevel(add_prefix_space=False)])
-    words = sorted({word for text in texts for word, _ in split.pre_tokenize_str(text)})
-    words = [word for word in words if word not in _SPECIAL]
+    words = sorted({word for text in texts for word, _ in split.pre_tokenize_str(text)} - set(_SPECIAL))
     vocabulary = {token: number for number, token in enumerate([*_SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        additional_special_tokens=[START, END],
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, additional_special_tokens=[START, END], **NAMED)
 
 
-def _write(folder: Path, kind: Any, config: Any, tokenizer: Any, lines: Sequence[str], steps: int) -> Path:
+def _write(folder: Path, config: Any, tokenizer: Any, lines: Sequence[str], steps: int) -> Path:
     set_seed(1)
-    model = kind(config)
+    model = AutoModelForCausalLM.from_config(config)
     if steps:
         _learn(model, [tokenizer(line)["input_ids"] for line in lines], steps)
     model.save_pretrained(folder)

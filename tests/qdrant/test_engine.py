@@ -36,14 +36,10 @@ FILTERS = [
 def contexts(count: int) -> list[Context]:
     lines = (DEMO / "contexts.jsonl").read_text(encoding="utf-8").splitlines()[::9][:count]
     years = [None, 1985, 2003, 2024]
+    texts = [json.loads(line)["text"] for line in lines]
     return [
-        Context(
-            text=json.loads(line)["text"],
-            context_id=f"c{at}",
-            citing_year=years[at % 4],
-            cited_before=("900000007",),
-        )
-        for at, line in enumerate(lines)
+        Context(text=text, context_id=f"c{at}", citing_year=years[at % 4], cited_before=("900000007",))
+        for at, text in enumerate(texts)
     ]
 
 
@@ -65,35 +61,31 @@ def test_the_same_papers_are_found_with_the_same_scores(said_index: Path, elsewh
                 assert len(got[key].keys() & scores.keys()) >= len(scores) - 1  # two with nearly equal scores
 
 
-def test_reasons_and_sentences_are_the_same(said_index: Path, elsewhere: Path) -> None:
+def test_reasons_sentences_and_what_cannot_be_searched_are_the_same(said_index: Path, elsewhere: Path) -> None:
     context = Context(text=SENTENCE, citing_year=2020)
     with Recommender.open(said_index, "bm25+citances") as ours, Recommender.open(elsewhere, "bm25+citances") as theirs:
         expected, got = ours.search(context, 5, explain=True), theirs.search(context, 5, explain=True)
+        with pytest.raises(QueryError, match="no word"):
+            theirs.search("the of <REF>")
+        with pytest.raises(FilterError, match="has no word"):
+            theirs.search("strands <REF>", filters=Filters(venues=("of the",)))
     assert expected.hits
     assert [hit.citance and hit.citance.text for hit in got] == [hit.citance and hit.citance.text for hit in expected]
     for one, other in zip(expected, got, strict=True):
-        assert [(each.word, each.fields) for each in one.matches] == [
-            (each.word, each.fields) for each in other.matches
-        ]
-        np.testing.assert_allclose(
-            [each.score for each in other.matches], [each.score for each in one.matches], rtol=1e-4
-        )
-
-
-def test_what_cannot_be_searched_is_said(elsewhere: Path) -> None:
-    with Recommender.open(elsewhere, "bm25") as opened:
-        with pytest.raises(QueryError, match="no word"):
-            opened.search("the of <REF>")
-        with pytest.raises(FilterError, match="has no word"):
-            opened.search("strands <REF>", filters=Filters(venues=("of the",)))
+        matches = list(zip(one.matches, other.matches, strict=True))
+        assert all((ours.word, ours.fields) == (theirs.word, theirs.fields) for ours, theirs in matches)
+        assert all(theirs.score == pytest.approx(ours.score, rel=1e-4) for ours, theirs in matches)
 
 
 @pytest.mark.parametrize("how", ["add", "remove"])
 def test_what_changed_is_written_there_and_nothing_else(
     said_index: Path, server: Server, tmp_path: Path, how: str
 ) -> None:
+    def writes() -> int:
+        return sum(method == "PUT" and path.endswith("points") for method, path in server.requests)
+
     index = on_qdrant(said_index, f"{server.url}/demo", tmp_path / "index")
-    sent = len([one for one in server.requests if one[0] == "PUT" and one[1].endswith("points")])
+    before = writes()
     if how == "remove":
         (tmp_path / "gone.txt").write_text(f"{GONE}\n")
         remove_papers(tmp_path / "gone.txt", index)
@@ -101,8 +93,7 @@ def test_what_changed_is_written_there_and_nothing_else(
         new = s2ag_paper(7, "Strands that wind around an axis", year=1999, venue="Nature")
         changed = s2ag_paper(900000002, "A changed title about antiparallel strands", year=2001)
         add_to_index([write_lines(tmp_path / "papers" / "new.jsonl", [new, changed])], index)
-    again = len([one for one in server.requests if one[0] == "PUT" and one[1].endswith("points")])
-    assert again - sent <= 2  # a batch of papers and one of sentences
+    assert writes() - before <= 2  # a batch of papers and one of sentences
     assert not verify(index)
     listed = found(index)
     assert (GONE in dict(listed)) == (how == "add")
@@ -112,20 +103,15 @@ def test_what_changed_is_written_there_and_nothing_else(
     assert len(dict(listed).keys() & dict(found(whole)).keys()) >= 9
 
 
-def test_vectors_that_are_made_later_are_searched_there_too(
+def test_vectors_made_later_are_searched_there_and_new_collections_replace_the_old_ones_under_a_reader(
     demo_index: Path, hybrid_index: Path, server: Server, tmp_path: Path
 ) -> None:
     index = on_qdrant(demo_index, f"{server.url}/demo", tmp_path / "index")
-    encode_index(index, DenseOptions("all-MiniLM-L6-v2"))
-    assert found(index, "dense") == found(hybrid_index, "dense")
-
-
-def test_new_collections_take_the_place_of_the_old_ones(hybrid_index: Path, server: Server, tmp_path: Path) -> None:
-    index = on_qdrant(hybrid_index, f"{server.url}/demo", tmp_path / "index")
     with Recommender.open(index, "bm25") as reader:
-        expected = [hit.paper.paper_id for hit in reader.search(SENTENCE, 5)]
-        on_qdrant(hybrid_index, f"{server.url}/demo", tmp_path / "index")
-        assert [hit.paper.paper_id for hit in reader.search(SENTENCE, 5)] == expected
+        before = [hit.paper.paper_id for hit in reader.search(SENTENCE, 5)]
+        encode_index(index, DenseOptions("all-MiniLM-L6-v2"))
+        assert [hit.paper.paper_id for hit in reader.search(SENTENCE, 5)] == before
+    assert found(index, "dense") == found(hybrid_index, "dense")
     assert len(Address.parse(f"{server.url}/demo").client.get_collections().collections) == 1
 
 
@@ -170,20 +156,6 @@ def test_a_place_where_no_server_answers_is_said(hybrid_index: Path, silent_port
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("", "localhost:6333/x", "http://localhost:6333", "http://user:secret@host/x", "path:x", "edge:/x/y"),
-        *("ftp://h/x", "http://h/a b", "http://h:6333/x?key=secret", "path:/tmp/\0/x"),
-        *("http://h:65536/x", "http://a..b:6333/x", "http://[zz]:6333/x"),
-    ],
-)
-def test_what_is_no_address_is_said_without_it(text: str) -> None:
-    with pytest.raises(InputError, match="not an address of Qdrant") as raised:
-        Address.parse(text)
-    assert "secret" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
     ("text", "place", "name"),
     [
         ("http://localhost:6333/acm", "http://localhost:6333", "acm"),
@@ -195,3 +167,17 @@ def test_what_is_no_address_is_said_without_it(text: str) -> None:
 def test_addresses(text: str, place: str, name: str) -> None:
     assert Address.parse(text) == (place, name)
     assert str(Address.parse(text)) == f"{place}/{name}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "localhost:6333/x", "http://localhost:6333", "http://user:secret@host/x", "path:x", "edge:/x/y"),
+        *("ftp://h/x", "http://h/a b", "http://h:6333/x?key=secret", "path:/tmp/\0/x"),
+        *("http://h:65536/x", "http://a..b:6333/x", "http://[zz]:6333/x"),
+    ],
+)
+def test_what_is_no_address_is_said_without_it(text: str) -> None:
+    with pytest.raises(InputError, match="not an address of Qdrant") as raised:
+        Address.parse(text)
+    assert "secret" not in str(raised.value)

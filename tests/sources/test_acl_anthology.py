@@ -1,64 +1,59 @@
-"""The file of the ACL Anthology on a server."""
+"""The file of the ACL Anthology on a server: an update is the whole file again."""
 
 import gzip
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from citerec.errors import InputError
 from citerec.files.http import WebError
-from citerec.records import Paper
+from citerec.records import Filters
 from citerec.sources.acl_anthology import Anthology
-from citerec.sources.base import CORPORA, FileWeb
+from citerec.sources.base import CORPORA, Cut, FileWeb
+from citerec.sources.fetch import update_corpus
 from tests.loopback import Site, send
 from tests.source_records import ENTRY, HEADER, VOLUME
+from tests.sources.helpers import ALONE, fetched, papers_of
 
 FILE = "/anthology+abstracts.bib.gz"
-BODY = gzip.compress(f"{HEADER}{VOLUME}{ENTRY}{ENTRY.replace('title =', 'title')}".encode())
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    site = Site({FILE: BODY}, Last_Modified="Mon, 23 Nov 2026 23:30:00 GMT")
-    yield site
+def entry(number: int, title: str = "T") -> str:
+    return f'@article{{key{number},\n    title = "{title} {number}",\n    year = "{2010 + number}"\n}}\n'
+
+
+def served(day: int, *entries: str) -> Site:
+    body = gzip.compress(f"{HEADER}{VOLUME}{''.join(entries)}{ENTRY}".encode())
+    return Site({FILE: body}, Last_Modified=f"Mon, {day} Nov 2026 23:30:00 GMT")
+
+
+def test_a_file_and_a_later_one(tmp_path: Path) -> None:
+    site = served(16, *map(entry, range(6)))
+    made = fetched("acl-anthology", site.url, tmp_path / "acl", Cut(Filters(year_from=2012)))
+    assert (made.release, made.papers) == ("2026-11-16", 5)
+    assert set(papers_of(tmp_path / "acl")) == {"key2", "key3", "key4", "key5", "garcia-etal-2020-probing"}
+    assert update_corpus(tmp_path / "acl", ALONE, site.url) == made
     site.stop()
+    site = served(23, entry(1), entry(2), entry(3, "Changed"), entry(9))
+    made = update_corpus(tmp_path / "acl", ALONE, site.url)
+    site.stop()
+    assert (made.release, made.papers) == ("2026-11-23", 4)  # key2, key3, key9 and the last
 
 
-@pytest.fixture
-def anthology(site: Site) -> Anthology:
-    return Anthology(FileWeb(patience=0), site.url)
-
-
-def test_a_release_is_the_day_of_the_file(anthology: Anthology, site: Site) -> None:
+def test_what_there_is() -> None:
+    site = served(23, entry(1).replace("title =", "title"))
+    anthology = Anthology(FileWeb(patience=0), site.url)
     assert CORPORA["acl-anthology"] is Anthology
     assert anthology.releases() == ["2026-11-23"]
-    release = anthology.release()
-    assert release.datasets[0].bytes == len(BODY) and "CC BY 4.0" in release.terms
     (file,) = anthology.files("2026-11-23", "papers")
-    assert (file.name, file.url, file.bytes) == (FILE[1:], f"{site.url}{FILE}", len(BODY))
+    assert (file.name, file.url, file.bytes) == (FILE[1:], f"{site.url}{FILE}", anthology.release().datasets[0].bytes)
+    lines = gzip.decompress(b"".join(anthology.chunks(file, lambda _expired: file.url))).splitlines(keepends=True)
+    *_, bad, last = anthology.records(file, lines)
+    assert bad.bad and last.raw == ENTRY.encode()
     with pytest.raises(InputError, match="the latest: 2026-11-23"):
         anthology.files("2026-11-22", "papers")
-
-
-def test_an_update_is_the_whole_file_again(anthology: Anthology) -> None:
-    assert anthology.updates("2026-11-23", ["papers"]) == []
-    (update,) = anthology.updates("2026-11-01", ["papers"])
-    assert (update.begin, update.end, update.is_whole, update.deletions) == ("2026-11-01", "2026-11-23", True, ())
-    assert [file.name for file in update.upserts] == [FILE[1:]]
-
-
-def test_records_are_entries_with_their_bytes(anthology: Anthology) -> None:
-    (file,) = anthology.files("2026-11-23", "papers")
-    content = b"".join(anthology.chunks(file, lambda _expired: file.url))
-    records = list(anthology.records(file, gzip.decompress(content).splitlines(keepends=True)))
-    header, volume, entry, bad = records
-    assert header.records == volume.records == ()
-    assert entry.raw == ENTRY.encode() and isinstance(entry.records[0], Paper)
-    assert bad.bad
-
-
-def test_a_server_without_dates(anthology: Anthology, site: Site) -> None:
     for header in ({}, {"Last_Modified": "yesterday"}):
-        site.pages[FILE] = send(body=BODY, **header)
+        site.pages[FILE] = send(**header)
         with pytest.raises(WebError, match="does not say when"):
             anthology.releases()
+    site.stop()

@@ -11,11 +11,13 @@ import pytest
 
 from citerec.errors import InputError
 from citerec.files.http import WebError
-from citerec.records import Deletion, Paper
+from citerec.records import Paper
 from citerec.sources.arxiv import Arxiv
 from citerec.sources.base import CORPORA, ChangedError, FileWeb, RemoteFile
-from tests.loopback import Server, send
+from citerec.sources.fetch import update_corpus
+from tests.loopback import Answer, Server, send
 from tests.source_records import preprint
+from tests.sources.helpers import ALONE, fetched, papers_of
 
 NAMES = 'xmlns="http://www.openarchives.org/OAI/2.0/"'
 
@@ -56,14 +58,12 @@ class Interface:
         }
         self.last_token = " \n"
         self.today = "2026-11-23"
-        self.failures: list[object] = []
+        self.failures: list[Answer | None] = []
 
     def reply(self, handler: BaseHTTPRequestHandler) -> None:
-        if self.failures and (failure := self.failures.pop(0)):
-            failure(handler)  # type: ignore[operator]
-            return
         asked = {name: values[0] for name, values in parse_qs(urlsplit(handler.path).query).items()}
-        send(body=self.page(asked))(handler)
+        failure = self.failures.pop(0) if self.failures else None
+        (failure or send(body=self.page(asked)))(handler)
 
     def page(self, asked: dict[str, str]) -> bytes:
         if asked["verb"] == "Identify":
@@ -102,17 +102,27 @@ def lines_of(arxiv: Arxiv, file: RemoteFile) -> list[bytes]:
 
 
 def ids_of(arxiv: Arxiv, file: RemoteFile) -> list[str]:
-    return [
-        one.paper_id if isinstance(one, Paper) else one.key  # type: ignore[union-attr]
-        for found in arxiv.records(file, lines_of(arxiv, file))
-        for one in found.records
-    ]
+    records = [record for found in arxiv.records(file, lines_of(arxiv, file)) for record in found.records]
+    return [one.paper_id if isinstance(one, Paper) else one.key for one in records]  # type: ignore[union-attr]
+
+
+def test_a_state_and_a_later_one(interface: Interface, tmp_path: Path) -> None:
+    url = f"{interface.server.url}/oai"
+    made = fetched("arxiv", url, tmp_path / "arxiv")
+    assert (made.release, made.papers) == ("2026-11-23", 3)
+    interface.days = {"2026-11-24": [("0704.0001", ""), ("2611.00001", ""), ("0704.0003", DELETED)]}
+    interface.today = "2026-11-25"
+    made = update_corpus(tmp_path / "arxiv", ALONE, url)
+    assert (made.release, made.papers) == ("2026-11-25", 3)
+    names = [part.name for part in made.steps[-1].parts]
+    assert {"2026-11.jsonl.gz", "deleted-2026-11.jsonl.gz"} <= set(names), names
+    assert update_corpus(tmp_path / "arxiv", ALONE, url) == made
+    assert set(papers_of(tmp_path / "arxiv")) == {"0704.0001", "hep-th/9901001", "2611.00001"}
 
 
 def test_a_release_is_a_day_and_its_files_are_months(arxiv: Arxiv) -> None:
     assert CORPORA["arxiv"] is Arxiv and Arxiv.pause == 3
-    assert arxiv.releases() == ["2026-11-23"]
-    assert arxiv.release().name == "2026-11-23" and "CC0" in arxiv.release().terms
+    assert arxiv.releases() == [arxiv.release().name] == ["2026-11-23"]
     files = arxiv.files("2026-11-23", "papers")
     assert [file.name for file in files] == ["2026-09.jsonl", "2026-10.jsonl", "2026-11.jsonl"]
     assert "from=2026-09-16&until=2026-09-30" in files[0].url and "until=2026-11-23" in files[2].url
@@ -121,13 +131,9 @@ def test_a_release_is_a_day_and_its_files_are_months(arxiv: Arxiv) -> None:
     for name in ("2026-11-24", "newest", "2026-13-01"):
         with pytest.raises(InputError, match="The newest is 2026-11-23"):
             arxiv.release(name)
-
-
-def test_pages_become_lines_of_the_metadata_file(arxiv: Arxiv) -> None:
-    file = arxiv.files("2026-11-23", "papers")[1]
-    (line,) = lines_of(arxiv, file)
-    assert set(orjson.loads(line)) == set(preprint()) - {"submitter"}
-    (found,) = arxiv.records(file, [line])
+    (line,) = lines_of(arxiv, files[1])
+    assert set(orjson.loads(line)) == set(preprint()) - {"submitter"}  # as in the metadata file
+    (found,) = arxiv.records(files[1], [line])
     assert found.raw == line and found.records == (
         Paper(
             "0704.0001",
@@ -142,18 +148,6 @@ def test_pages_become_lines_of_the_metadata_file(arxiv: Arxiv) -> None:
     )
 
 
-def test_updates_are_what_changed_since_and_what_was_deleted(arxiv: Arxiv) -> None:
-    (update,) = arxiv.updates("2026-10-30", ["papers"])
-    assert (update.begin, update.end) == ("2026-10-30", "2026-11-23")
-    assert [ids_of(arxiv, file) for file in update.upserts] == [["0704.0001"], ["hep-th/9901001", "0704.0003"]]
-    assert [ids_of(arxiv, file) for file in update.deletions] == [["0704.0002"], ["0704.0004"]]
-    (found,) = arxiv.records(update.deletions[0], lines_of(arxiv, update.deletions[0]))
-    assert found.records == (Deletion("papers", "0704.0002"),)
-    names = [file.name for file in (*update.upserts, *update.deletions)]
-    assert names == ["2026-10.jsonl", "2026-11.jsonl", "deleted-2026-10.jsonl", "deleted-2026-11.jsonl"]
-    assert arxiv.updates("2026-11-23", ["papers"]) == [] == arxiv.updates("2026-10-01", ["others"])
-
-
 @pytest.mark.parametrize(
     ("body", "error", "message"),
     [
@@ -163,6 +157,7 @@ def test_updates_are_what_changed_since_and_what_was_deleted(arxiv: Arxiv) -> No
         (b'<!DOCTYPE x [<!ENTITY e "e"><!ENTITY f "&e;&e;">]><x>&f;</x>', WebError, "XML"),
         (b"", WebError, "XML"),
     ],
+    ids=["token", "argument", "no list", "entities", "nothing"],
 )
 def test_what_else_it_may_answer(
     arxiv: Arxiv, interface: Interface, body: bytes, error: type[WebError], message: str
@@ -171,18 +166,9 @@ def test_what_else_it_may_answer(
     interface.failures = [None, *[send(body=body)] * (6 if "XML" in message else 1)]
     with pytest.raises(error, match=message):
         ids_of(arxiv, file)
+    broken = send(body=b"<html>" * 99, most=50), send(503, Retry_After="0"), send(body=b"<html><p>Sorry"), send(502)
+    interface.failures = [*broken[:2], None, *broken[2:]]  # these are asked again
     assert ids_of(arxiv, file) == ["hep-th/9901001", "0704.0003"]
-
-
-def test_a_page_that_breaks_off_or_a_busy_server_is_asked_again(arxiv: Arxiv, interface: Interface) -> None:
-    file = arxiv.files("2026-11-23", "papers")[2]
-    busy = send(503, Retry_After="0")
-    interface.failures = [send(body=b"<html>" * 99, most=50), busy, None, send(body=b"<html><p>Sorry"), send(502)]
-    assert ids_of(arxiv, file) == ["hep-th/9901001", "0704.0003"]
-
-
-def test_a_list_that_does_not_go_on(arxiv: Arxiv, interface: Interface) -> None:
-    file = arxiv.files("2026-11-23", "papers")[2]
     interface.last_token = "2026-11-01|2026-11-23|2"
     with pytest.raises(ChangedError, match="does not go on"):
         ids_of(arxiv, file)

@@ -2,36 +2,42 @@
 
 import gzip
 from collections.abc import Iterator
+from pathlib import Path
 
 import orjson
 import pytest
 
 from citerec.errors import InputError
 from citerec.files.http import WebError
-from citerec.records import Deletion, Paper
-from citerec.sources.base import CORPORA, Dataset, FileWeb
+from citerec.records import Paper
+from citerec.sources.base import CORPORA, Cut, FileWeb
+from citerec.sources.fetch import FetchedCorpus, update_corpus
 from citerec.sources.openalex import OpenAlex
 from tests.loopback import Site
 from tests.source_records import work
+from tests.sources.helpers import ALONE, fetched
 
-DAYS = ("2026-01-03", "2026-06-24")
-NEW = "/data/jsonl/works"
+WORKS = "/data/jsonl/works"
+DELETED = b"work_id,deleted_date\nhttps://openalex.org/W1,2026-05-01\nhttps://openalex.org/W999,2026-05-01\n"
 
 
-def manifest(*days: str) -> bytes:
-    files = [
-        {
-            "url": f"s3://openalex{NEW}/updated_date={day}/part_0000.gz",
-            "meta": {"content_length": 100, "record_count": 2},
-        }
-        for day in reversed(days)
-    ]
-    return orjson.dumps({"date": "2026-06-26", "files": files, "meta": {"content_length": 200}})
+def publish(site: Site, **partitions: list[dict[str, object]]) -> None:
+    """Partitions by day, such as d2026_01_03."""
+    files = []
+    for name, works in partitions.items():
+        place = f"{WORKS}/updated_date={name[1:].replace('_', '-')}/part_0000.gz"
+        site.pages[place] = body = gzip.compress(b"".join(orjson.dumps(one) + b"\n" for one in works))
+        files.append({"url": f"s3://openalex{place}", "meta": {"content_length": len(body)}})
+    site.pages[f"{WORKS}/manifest.json"] = orjson.dumps({"files": files[::-1]})
+
+
+def titled(number: int, title: str, **changes: object) -> dict[str, object]:
+    return work(id=f"https://openalex.org/W{number}", title=title, doi=f"https://doi.org/10.1/{number}", **changes)
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    site = Site({f"{NEW}/manifest.json": manifest(*DAYS)})
+    site = Site()
     yield site
     site.stop()
 
@@ -41,54 +47,57 @@ def openalex(site: Site) -> OpenAlex:
     return OpenAlex(FileWeb(patience=0), f"{site.url}/")
 
 
-def test_the_release_is_the_newest_partition(openalex: OpenAlex) -> None:
+def test_a_snapshot_and_a_later_one(site: Site, tmp_path: Path) -> None:
+    first = [titled(number, f"Title {number}") for number in range(1, 6)]
+    others = [titled(7, "Titre", language="fr"), titled(8, "Contents", is_paratext=True)]
+    publish(site, d2026_01_03=[*first, *others])
+    made = fetched("openalex", site.url, tmp_path / "oa", Cut(languages=("en",)))
+    assert (made.release, made.papers) == ("2026-01-03", 5)
+    later = [titled(2, "Changed"), titled(9, "New"), titled(3, "Neu", language="de")]
+    publish(site, d2026_01_03=first[1:], d2026_06_24=later)
+    site.pages[f"{WORKS}/deleted_ids.csv"] = DELETED
+    made = update_corpus(tmp_path / "oa", ALONE, site.url)
+    assert made.release == "2026-06-24"
+    assert FetchedCorpus.read(tmp_path / "oa").papers == 4  # 2, 4, 5 and 9
+    removed = [part for part in made.steps[-1].parts if part.name.startswith("delete")]
+    assert [(part.name, part.kept) for part in removed] == [("deleted_ids.csv.gz", 1), ("deletes-cut.gz", 1)]
+
+
+def test_what_there_is(openalex: OpenAlex, site: Site) -> None:
+    publish(site, d2026_01_03=[work()], d2026_06_24=[])
     assert CORPORA["openalex"] is OpenAlex and not OpenAlex.key
     assert openalex.releases() == ["2026-06-24"]
-    release = openalex.release()
-    assert release.name == "2026-06-24" and "CC0" in release.terms
-    assert [(one.name, one.bytes) for one in release.datasets] == [("works", 200)]
-    assert isinstance(release.datasets[0], Dataset)
+    (works,) = openalex.release().datasets
+    assert works.name == "works" and works.bytes == sum(file.bytes for file in openalex.files("2026-06-24", "works"))
     with pytest.raises(InputError, match=r"the latest: 2026-06-24.*corpus update"):
         openalex.release("2026-01-03")
-
-
-def test_files_in_order_of_their_days(openalex: OpenAlex, site: Site) -> None:
     files = openalex.files("2026-06-24", "works")
-    assert [file.name for file in files] == [f"{day}-part_0000.gz" for day in DAYS]
-    assert files[0].url == f"{site.url}{NEW}/updated_date=2026-01-03/part_0000.gz"
-    assert (files[0].bytes, files[0].format) == (100, "openalex")
+    assert [file.name for file in files] == ["2026-01-03-part_0000.gz", "2026-06-24-part_0000.gz"]
+    assert files[0].url == f"{site.url}{WORKS}/updated_date=2026-01-03/part_0000.gz"
     assert openalex.files("2026-06-24", "authors") == []
-
-
-def test_updates_are_later_partitions_and_deleted_ids(openalex: OpenAlex, site: Site) -> None:
-    site.pages[f"{NEW}/deleted_ids.csv"] = b"work_id,deleted_date\nhttps://openalex.org/W9,2026-06-01\n"
     (update,) = openalex.updates("2026-01-03", ["works"])
-    assert (update.begin, update.end, update.is_whole) == ("2026-01-03", "2026-06-24", False)
-    assert [file.name for file in update.upserts] == ["2026-06-24-part_0000.gz"]
-    assert [(file.name, file.format, file.bytes) for file in update.deletions] == [
-        ("deleted_ids.csv", "openalex-deleted", 56)
-    ]
+    assert (update.begin, update.end, update.is_whole, update.deletions) == ("2026-01-03", "2026-06-24", False, ())
+    assert list(update.upserts) == files[1:]
     assert openalex.updates("2026-06-24", ["works"]) == []
-    lines = site.pages[f"{NEW}/deleted_ids.csv"].splitlines(keepends=True)
-    (record,) = openalex.records(update.deletions[0], lines)
-    assert (record.number, record.raw, record.records) == (2, lines[1], (Deletion("papers", "W9"),))
+    site.pages[f"{WORKS}/deleted_ids.csv.gz"] = gzip.compress(DELETED)
+    (deleted,) = openalex.updates("2026-01-03", ["works"])[0].deletions
+    assert (deleted.name, deleted.format) == ("deleted_ids.csv.gz", "openalex-deleted")
 
 
-def test_without_a_list_of_deletions(openalex: OpenAlex, site: Site) -> None:
-    assert openalex.updates("2026-01-03", ["works"])[0].deletions == ()
-    site.pages[f"{NEW}/deleted_ids.csv.gz"] = gzip.compress(b"work_id,deleted_date\n")
-    assert openalex.updates("2026-01-03", ["works"])[0].deletions[0].name == "deleted_ids.csv.gz"
+def test_records_say_their_language_and_keep_their_bytes(openalex: OpenAlex, site: Site) -> None:
+    publish(site, d2026_01_03=[])
+    (file,) = openalex.files("2026-01-03", "works")
+    lines = [orjson.dumps(one) + b"\n" for one in (work(), work(is_paratext=True), work(id=1), work(language=7))]
+    records = list(openalex.records(file, [*lines, b"\n"]))
+    assert [record.raw for record in records] == lines
+    assert [record.language for record in records] == ["en", "en", None, None]
+    assert isinstance(records[0].records[0], Paper) and records[1].records == ()
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        b"[]",
-        b"null",
-        b"{}",
-        b'{"files": []}',
-        b'{"files": [{}]}',
-        b'{"files": [{"url": 7}]}',
+        *(b"[]", b"null", b"{}", b'{"files": []}', b'{"files": [{}]}', b'{"files": [{"url": 7}]}'),
         b'{"files": [{"url": "s3://openalex/data/works/part.gz"}]}',
         b'{"files": [{"url": "https://elsewhere.example/updated_date=2026-01-01/part.gz"}]}',
         b'{"files": [{"url": "s3://openalex/data/works/updated_date=2026-01-01/part.gz", "meta": [1]}]}',
@@ -96,16 +105,6 @@ def test_without_a_list_of_deletions(openalex: OpenAlex, site: Site) -> None:
     ],
 )
 def test_a_manifest_of_another_form(openalex: OpenAlex, site: Site, answer: bytes) -> None:
-    site.pages[f"{NEW}/manifest.json"] = answer
+    site.pages[f"{WORKS}/manifest.json"] = answer
     with pytest.raises(WebError, match="another form"):
         openalex.releases()
-
-
-def test_records_say_their_language_and_keep_their_bytes(openalex: OpenAlex) -> None:
-    (file, *_) = openalex.files("2026-06-24", "works")
-    lines = [orjson.dumps(one) + b"\n" for one in (work(), work(is_paratext=True), work(id=1), work(language=7))]
-    records = list(openalex.records(file, [*lines, b"\n"]))
-    assert [record.raw for record in records] == lines
-    assert [record.language for record in records] == ["en", "en", None, None]
-    assert isinstance(records[0].records, tuple) and isinstance(records[0].records[0], Paper)
-    assert records[1].records == ()

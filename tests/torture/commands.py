@@ -1,4 +1,4 @@
-"""Every command that writes: how it is called, on what, and how its outcome is known."""
+"""Commands that write: how they are called, on what, and how their outcome is known. One for each way of writing."""
 
 import hashlib
 import json
@@ -12,13 +12,10 @@ from pathlib import Path
 from citerec.diagnostics.review import read_reviews, record_verdict
 from citerec.diagnostics.sets import read_set
 from citerec.evaluation.results import Results
-from citerec.files.hashing import file_digest
 from citerec.index.describe import verify
 from citerec.index.manifest import Manifest, generation_of, trained_of
 from tests.conftest import DEMO, s2ag_paper, write_lines
-from tests.e2e.test_data_cli import TEXT
-from tests.papers.datasets.conftest import ABSTRACTS
-from tests.papers.datasets.test_citebench import RECORDS
+from tests.papers.datasets.s2orc_records import s2orc_record
 from tests.tiny_models import write_tiny_scibert
 
 CITEREC = Path(sys.executable).with_name("citerec")
@@ -33,25 +30,23 @@ class Command:
     """A command that writes.
 
     Attributes:
-        name: What reports call it.
         prepare: Fills an empty folder with what the command needs, and with an old outcome that it replaces.
-        arguments: Of `citerec`; paths are relative to the folder.
+        line: What follows `citerec`; paths are relative to the folder.
         outcome: What stands in a folder now, as JSON takes it; raises if it is not whole.
         by_hand: What people made in a folder: it must never change.
         replaces: Whether it replaces what stands. One that does not says that there is something, and ends.
     """
 
-    name: str
     prepare: Callable[[Path], None]
-    arguments: tuple[str, ...]
+    line: str
     outcome: Outcome
     by_hand: Outcome = lambda _: None
     replaces: bool = True
 
 
-def call(folder: Path, *arguments: object, timeout: float = 300) -> "subprocess.CompletedProcess[str]":
+def call(folder: Path, line: str, timeout: float = 300) -> "subprocess.CompletedProcess[str]":
     """Calls `citerec` in a folder."""
-    command = [CITEREC, *map(str, arguments)]
+    command = [CITEREC, *line.split()]
     return subprocess.run(
         command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
     )
@@ -62,10 +57,11 @@ def digest(value: object) -> str:
     return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-def _must(folder: Path, *arguments: object) -> None:
-    done = call(folder, *arguments)
-    if done.returncode:
-        raise RuntimeError(f"citerec {' '.join(map(str, arguments))}: {done.stderr}")
+def _must(folder: Path, *lines: str) -> None:
+    for line in lines:
+        done = call(folder, line)
+        if done.returncode:
+            raise RuntimeError(f"citerec {line}: {done.stderr}")
 
 
 def _texts(*names: str) -> Outcome:
@@ -80,21 +76,20 @@ def _index(folder: Path) -> None:
     write_lines(folder / "old.jsonl", [{"paper_id": n, "title": f"{TITLES[n % 4]} {n}"} for n in range(60)])
     new = [{"paper_id": n, "title": f"{TITLES[n % 4]} again {n}", "year": 2000} for n in range(30, 500)]
     write_lines(folder / "new.jsonl", new)
-    _must(folder, "index", "build", "old.jsonl", "--out", "index")
+    _must(folder, "index build old.jsonl --out index")
     trained_of(folder / "index", "ltr").mkdir(parents=True)
     (trained_of(folder / "index", "ltr") / "mine.txt").write_text(BY_HAND)
 
 
 def _updated(folder: Path) -> None:
     _index(folder)
-    corpus = folder / "corpus"
+    corpus, update = folder / "corpus", folder / "corpus" / "updates" / "a_b"
     papers = [s2ag_paper(n, f"{TITLES[n % 4]} {n}") for n in range(500)]
     write_lines(corpus / "papers" / "p.jsonl", papers)
     said = [{"citationid": n, "citingcorpusid": n, "citedcorpusid": n // 2, "contexts": ["As in."]} for n in range(500)]
     write_lines(corpus / "citations" / "c.jsonl", said)
     write_tiny_scibert(folder / "tiny", TITLES)
-    _must(folder, "index", "build", "corpus", "--out", "index", "--model", "tiny")
-    update = corpus / "updates" / "a_b"
+    _must(folder, "index build corpus --out index --model tiny")
     write_lines(update / "papers" / "upserts-0.jsonl", [{**paper, "year": 2001} for paper in papers[100:300]])
     write_lines(update / "papers" / "deletes-0.jsonl", [{"corpusid": n} for n in range(250, 350)])
     write_lines(update / "citations" / "deletes-0.jsonl", [{"citationid": n} for n in range(0, 500, 3)])
@@ -104,7 +99,7 @@ def _encoded(folder: Path) -> None:
     _index(folder)
     write_tiny_scibert(folder / "tiny", TITLES)
     write_tiny_scibert(folder / "other", TITLES, hidden=48)
-    _must(folder, "index", "encode", "index", "--model", "other")
+    _must(folder, "index encode index --model other")
 
 
 def _index_outcome(folder: Path) -> object:
@@ -123,18 +118,19 @@ def _ranker(folder: Path) -> object:
 
 
 def _demo(folder: Path) -> None:
-    _must(folder, "index", "build", DEMO, "--out", "index")
+    shutil.copytree(DEMO, folder / "demo")
     shutil.copy(DEMO / "contexts.jsonl", folder / "contexts.jsonl")
+    _must(folder, "index build demo --out index")
 
 
 def _split(folder: Path) -> None:
     _demo(folder)
-    _must(folder, "contexts", "split", "contexts.jsonl", "--seed", "1", "--out", "split")
+    _must(folder, "contexts split contexts.jsonl --seed 1 --out split")
 
 
 def _set(folder: Path) -> None:
     _demo(folder)
-    _must(folder, "diagnostics", "label", "contexts.jsonl", "--index", "index", "--out", "./mine")
+    _must(folder, "diagnostics label contexts.jsonl --index index --out ./mine")
     ids = [json.loads(line)["context_id"] for line in (folder / "contexts.jsonl").read_text().splitlines()]
     for number, context_id in enumerate(ids[:12]):
         record_verdict(folder / "mine", "ada", context_id, "reject" if number % 2 else "accept", "by hand")
@@ -151,33 +147,12 @@ def _verdicts(folder: Path) -> object:
 
 def _trained(folder: Path) -> None:
     _demo(folder)
-    _must(folder, *_TRAIN, "-c", "rounds=3")
+    _must(folder, f"{_TRAIN} -c rounds=3")
 
 
-def _vectors(folder: Path) -> None:
+def _reranker(folder: Path) -> None:
     _demo(folder)
     write_tiny_scibert(folder / "tiny", TITLES)
-    _must(folder, "index", "encode", "index", "--model", "tiny")
-
-
-def _reports(folder: Path) -> None:
-    _results(folder)
-    _must(folder, "eval", "--contexts", "contexts.jsonl", "--index", "index", *_ONE_FIELD, "--out", "other")
-    _must(folder, "report", "results", "--out", "page.html")
-
-
-def _sentences(folder: Path) -> None:
-    said = {"method": "We use the toolkit of", "background": "Much was written on"}
-    pairs = [(label, f"{words} {title} {n}.") for n, title in enumerate(TITLES * 5) for label, words in said.items()]
-    write_lines(folder / "train.txt", [{"text": text, "label": label, "metadata": {}} for label, text in pairs])
-    _must(folder, "train", "tagger", "train.txt", "-c", "dev_share=0.4", "--out", "model")
-
-
-def _weights(folder: Path) -> object:
-    """Digests of what was learnt: the same however often the training was stopped."""
-    found = {path.name: file_digest(path) for path in sorted((folder / "model").rglob("*.safetensors"))}
-    json.loads((folder / "model" / "manifest.json").read_bytes())
-    return found
 
 
 def _sizes(folder: Path) -> object:
@@ -189,7 +164,7 @@ def _sizes(folder: Path) -> object:
 
 def _results(folder: Path) -> None:
     _demo(folder)
-    _must(folder, "eval", "--contexts", "contexts.jsonl", "--index", "index", "--system", "bm25", "--out", "results")
+    _must(folder, f"{_EVAL} bm25 --out results")
 
 
 def _measured(folder: Path) -> object:
@@ -198,12 +173,10 @@ def _measured(folder: Path) -> object:
     return {name: {key: value for key, value in system.items() if key != "cost"} for name, system in systems.items()}
 
 
-_TRAIN = ("train", "ltr", "--contexts", "contexts.jsonl", "--index", "index", "--system", "bm25", "--out", "ranker")
-_ONE_FIELD = ("--system", "bm25-one-field")
-_EVAL = ("eval", "--contexts", "contexts.jsonl", "--index", "index", "--out", "results", *_ONE_FIELD)
-_FEW = ("--contexts", "contexts.jsonl", "--index", "index", "--limit", "24")
-_TINY = ("--base", "tiny", "-c", "max_tokens=32", "-c", "dev_limit=5", "--out", "model")
-_NARROW = ("-c", "embedding=8", "-c", "hidden=8", "-c", "filters=8", "-c", "batch=8")
+_ON_INDEX = "--contexts contexts.jsonl --index index"
+_TRAIN = f"train ltr {_ON_INDEX} --system bm25 --out ranker"
+_EVAL = f"eval {_ON_INDEX} --system"
+_SMALL = "--limit 24 --base tiny -c max_tokens=32 -c dev_limit=5 -c negatives=3 -c evaluations=4"
 
 
 # Texts.
@@ -219,120 +192,53 @@ def _tasks(folder: Path) -> None:
         for number, title in enumerate(TITLES * 60)
     ]
     write_lines(folder / "tasks.jsonl", tasks)
-    for writer in ("lead", "textrank"):
-        _must(folder, "write", "batch", "tasks.jsonl", "--writer", writer, "--out", f"{writer}.jsonl")
-    _must(folder, "eval-text", "lead.jsonl", "--metrics", "length", "--out", "results")
-
-
-def _sheets(folder: Path) -> None:
-    _tasks(folder)
+    _must(folder, *(f"write batch tasks.jsonl --writer {one} --out {one}.jsonl" for one in ("lead", "textrank")))
     (folder / "rated.csv").write_text(BY_HAND)
 
 
+def _sheets(folder: Path) -> object:
+    return sorted(path.name for path in folder.glob("sheet*.csv")) and _texts("sheet-1.csv")(folder)
+
+
 def _full_texts(folder: Path) -> None:
-    papers = [{"paper_id": number, "title": f"Paper {number}", "abstract": text} for number, text in ABSTRACTS.items()]
-    write_lines(folder / "papers.jsonl", papers)
-    _must(folder, "index", "build", "papers.jsonl", "--out", "index")
+    said = "Roe et al. [1] find the mouth of every river by following water downhill."
+    text = s2orc_record(900, [("", "Abstract", ["We draw."]), ("1", "Introduction", [said])], {1: 1})
     for shard in range(4):
-        write_lines(
-            folder / "texts" / f"{shard}.jsonl", [{**TEXT, "corpusid": 900 + shard * 100 + n} for n in range(9)]
-        )
-    _must(folder, "data", "citesum", "texts/0.jsonl", *_SHARES, "--out", "citesum")
-    _must(folder, "data", "related-work", "texts/0.jsonl", *_SHARES, "--out", "related")
-    _must(folder, "contexts", "extract", "texts/0.jsonl", "--out", "extracted.jsonl")
-    write_lines(folder / "lu.jsonl", [{**RECORDS["lu"], "aid": str(n)} for n in range(20)])
+        texts = [{**text, "corpusid": 900 + shard * 100 + n} for n in range(9)]
+        write_lines(folder / "texts" / f"{shard}.jsonl", texts)
+    _must(folder, "contexts extract texts/0.jsonl --out extracted.jsonl")
 
 
-_SHARES = ("--index", "index", "-c", "validation=0", "-c", "test=0")
-_SETS = ("train.jsonl", "manifest.json")
-
-COMMANDS = (
-    Command("index build", _index, ("index", "build", "new.jsonl", "--out", "index"), _index_outcome, _ranker),
-    Command("index add", _index, ("index", "add", "index", "new.jsonl"), _index_outcome, _ranker),
-    Command("index add, what is new", _updated, ("index", "add", "index"), _index_outcome, _ranker),
-    Command("index remove", _index, ("index", "remove", "index", "1", "2"), _index_outcome, _ranker),
-    Command("index encode", _encoded, ("index", "encode", "index", "--model", "tiny"), _index_outcome, _ranker),
-    Command(
-        "contexts split",
+COMMANDS = {
+    "index build": Command(_index, "index build new.jsonl --out index", _index_outcome, _ranker),
+    "index add": Command(_index, "index add index new.jsonl", _index_outcome, _ranker),
+    "index add, what is new": Command(_updated, "index add index", _index_outcome, _ranker),
+    "index remove": Command(_index, "index remove index 1 2", _index_outcome, _ranker),
+    "index encode": Command(_encoded, "index encode index --model tiny", _index_outcome, _ranker),
+    "contexts split": Command(
         _split,
-        ("contexts", "split", "contexts.jsonl", "--seed", "2", "--out", "split"),
+        "contexts split contexts.jsonl --seed 2 --out split",
         _texts("split/train.jsonl", "split/dev.jsonl", "split/test.jsonl", "split/manifest.json"),
     ),
-    Command(
-        "diagnostics label",
+    "diagnostics label": Command(
         _set,
-        ("diagnostics", "label", "contexts.jsonl", "--index", "index", "--out", "./mine", "-c", "conditions=false"),
+        "diagnostics label contexts.jsonl --index index --out ./mine -c conditions=false",
         _set_outcome,
         _verdicts,
     ),
-    Command("review --apply", _set, ("diagnostics", "review", "./mine", "--apply"), _set_outcome, _verdicts),
-    Command("train ltr", _trained, (*_TRAIN, "-c", "rounds=5"), _texts("ranker/model.txt", "ranker/provenance.json")),
-    Command("train fusion", _vectors, ("train", "fusion", *_FEW, "--out", "fusion.toml"), _texts("fusion.toml")),
-    Command(
-        "train reranker",
-        _vectors,
-        ("train", "reranker", *_FEW, *_TINY, "-c", "negatives=3", "-c", "evaluations=4", "--system", "bm25"),
-        _sizes,
-    ),
-    Command(
-        "train ncn",
-        _vectors,
-        ("train", "ncn", *_FEW, *_NARROW, "-c", "dev_limit=5", "-c", "evaluations=4", "--out", "model"),
-        _sizes,
-    ),
-    Command("train dense", _vectors, ("train", "dense", *_FEW, *_TINY, "-c", "evaluations=4"), _sizes),
-    Command("train tagger", _sentences, ("train", "tagger", "train.txt", "--out", "model"), _weights),
-    Command(
-        "diagnostics build",
-        _set,
-        ("diagnostics", "build", "--papers", str(DEMO / "papers"), "--from", "contexts.jsonl", "--out", "./mine"),
-        _set_outcome,
-        _verdicts,
-    ),
-    Command("report", _reports, ("report", "results", "other", "--out", "page.html"), _texts("page.html")),
-    Command("eval", _results, _EVAL, _measured),
-    Command(
-        "generate batch",
+    "review --apply": Command(_set, "diagnostics review ./mine --apply", _set_outcome, _verdicts),
+    "train ltr": Command(_trained, f"{_TRAIN} -c rounds=5", _texts("ranker/model.txt", "ranker/provenance.json")),
+    "train reranker": Command(_reranker, f"train reranker {_ON_INDEX} --system bm25 {_SMALL} --out model", _sizes),
+    "eval": Command(_results, f"{_EVAL} bm25-one-field --out results", _measured),
+    "write batch": Command(_tasks, "write batch tasks.jsonl --writer lexrank --out lead.jsonl", _texts("lead.jsonl")),
+    "rate sheet": Command(
         _tasks,
-        ("write", "batch", "tasks.jsonl", "--writer", "lexrank", "--out", "lead.jsonl"),
-        _texts("lead.jsonl"),
-    ),
-    Command(
-        "eval-text",
-        _tasks,
-        ("eval-text", "lead.jsonl", "textrank.jsonl", "--metrics", "rouge,length", "--out", "results"),
-        _texts("results/scores.csv"),
-    ),
-    Command(
-        "rate sheet",
+        "rate sheet lead.jsonl textrank.jsonl --out sheet.csv --raters 2",
         _sheets,
-        ("rate", "sheet", "lead.jsonl", "textrank.jsonl", "--out", "sheet.csv", "--raters", "2"),
-        lambda folder: sorted(path.name for path in folder.glob("sheet*.csv")) and _texts("sheet-1.csv")(folder),
         _texts("rated.csv"),
         replaces=False,
     ),
-    Command(
-        "contexts extract",
-        _full_texts,
-        ("contexts", "extract", "texts", "--out", "extracted.jsonl", "--workers", "2"),
-        _texts("extracted.jsonl"),
+    "contexts extract": Command(
+        _full_texts, "contexts extract texts --out extracted.jsonl --workers 2", _texts("extracted.jsonl")
     ),
-    Command(
-        "data citesum",
-        _full_texts,
-        ("data", "citesum", "texts", *_SHARES, "--out", "citesum"),
-        _texts(*(f"citesum/{name}" for name in _SETS)),
-    ),
-    Command(
-        "data related-work",
-        _full_texts,
-        ("data", "related-work", "texts", *_SHARES, "--out", "related"),
-        _texts(*(f"related/{name}" for name in _SETS)),
-    ),
-    Command(
-        "data citebench",
-        _full_texts,
-        ("data", "citebench", "lu.jsonl", "--out", "lu-out.jsonl"),
-        _texts("lu-out.jsonl"),
-    ),
-)
+}

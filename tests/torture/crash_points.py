@@ -86,7 +86,7 @@ def _serve() -> None:
         here, there = os.pipe()
         child = os.fork()
         if not child:
-            _run(work, _Counter(point, there), output)
+            _run(work, point, there, output)
         os.close(there)
         _, status = os.waitpid(child, 0)
         with os.fdopen(here, "rb") as counted:
@@ -94,13 +94,26 @@ def _serve() -> None:
         answers.flush()
 
 
-def _run(work: Work, counter: "_Counter", output: str) -> None:
+def _run(work: Work, last: int | None, there: int, output: str) -> None:
+    """Does the work; its points are counted by a byte each in a pipe, and the process ends before one of them."""
     signal.alarm(300)
     said = os.open(output, os.O_WRONLY | os.O_APPEND)
     for standard in (1, 2):
         os.dup2(said, standard)
+    process, points = os.getpid(), itertools.count(1)
+
+    def counted(step: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **more: Any) -> Any:
+            if os.getpid() == process:  # not in the workers that it starts
+                os.write(there, b".")
+                if next(points) == last:
+                    os._exit(DIED)
+            return step(*arguments, **more)
+
+        return call
+
     for name in ("rename", "replace", "unlink", "remove", "rmdir"):
-        setattr(os, name, counter.counted(getattr(os, name)))
+        setattr(os, name, counted(getattr(os, name)))
     code = 0
     try:
         work()
@@ -111,26 +124,6 @@ def _run(work: Work, counter: "_Counter", output: str) -> None:
         code = 1
     sys.stdout.flush()
     os._exit(code)
-
-
-class _Counter:
-    """Counts calls by a byte each in a pipe, and ends the process before one of them."""
-
-    def __init__(self, last: int | None, there: int) -> None:
-        self._points, self._last, self._there, self._process = 0, last, there, 0
-
-    def counted(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        self._process = os.getpid()
-
-        def call(*arguments: Any, **more: Any) -> Any:
-            if os.getpid() == self._process:  # not in the workers that it starts
-                self._points += 1
-                os.write(self._there, b".")
-                if self._points == self._last:
-                    os._exit(DIED)
-            return step(*arguments, **more)
-
-        return call
 
 
 if __name__ == "__main__":
