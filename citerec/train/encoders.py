@@ -29,7 +29,8 @@ from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Sc
 from citerec.retrieve.base import Candidate
 from citerec.settings import Amount, Positive, Share
 from citerec.train import groups as shared
-from citerec.train.groups import Choice, Group, GroupTraining, How, Learner, Schedule, Training, group_training
+from citerec.train.groups import Choice, Group, GroupTraining, How, Training, group_training
+from citerec.train.learner import Learner, Schedule
 
 WEIGHTS_TRIED = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
 """Weights of the reranker's score that are tried on dev."""

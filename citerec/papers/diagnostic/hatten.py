@@ -34,17 +34,8 @@ from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_se
 from citerec.papers.diagnostic.networks import open_network, save_network
 from citerec.records import Paper
 from citerec.settings import Amount, Positive, Share
-from citerec.train.groups import (
-    Choice,
-    Group,
-    GroupTraining,
-    How,
-    Learner,
-    Schedule,
-    group_training,
-    mean_metrics,
-    write_model,
-)
+from citerec.train.groups import Choice, Group, GroupTraining, How, group_training, mean_metrics, write_model
+from citerec.train.learner import Learner, Schedule
 
 HATTEN_DIRECTORY = Kind(name="HAtten model", kind="citerec-hatten", manifest=MANIFEST, names=MODEL_FILES | {MANIFEST})
 _TOKENIZER = "tokenizer.json"
