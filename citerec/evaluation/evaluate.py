@@ -28,9 +28,10 @@ from citerec.diagnostics.families import (
 )
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
+from citerec.evaluation.figures import TABLES, labels_table
 from citerec.evaluation.metrics import DEFAULT_METRICS, cited_papers, parse_metrics, rank, ranks_of
 from citerec.evaluation.record import FamilyInfo, Measured, Pool, Record, SystemRecord, find_overlap
-from citerec.evaluation.results import TABLES, Results, labels_table
+from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import RESAMPLES
 from citerec.evaluation.systems import Answered, Conditions, System, answer, learnt_by, named
 from citerec.files.hashing import digest_of
@@ -142,8 +143,9 @@ def labelled_contexts(
         if source.families or is_installed(DEFAULT_MODEL):
             model = DEFAULT_MODEL
         else:
-            missing = f"there is no spaCy model {DEFAULT_MODEL}. Get it with {HOW_TO_GET}"
-            notes.append(f"Parts of speech are not labelled: {missing}")
+            notes.append(
+                f"Parts of speech are not labelled: {DEFAULT_MODEL} is not installed. Get it with {HOW_TO_GET}"
+            )
     bounds, tagged_by = (of_set.bounds, of_set.spacy_model) if of_set else (None, None)
     if families:
         labelled = label_contexts(
@@ -338,8 +340,7 @@ def _measured(
     # Probabilities are measured on contexts that they were not fitted on.
     fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one.context)) for one in pool.topics], bool)
     if number := int((fitted & counted).sum()):
-        left_out = "left out of its calibration error."
-        remarks.append(f"{name}: the confidence was fitted on {number:,} of the contexts: {left_out}")
+        remarks.append(f"{name}: its calibration error leaves out {number:,} contexts on which it was calibrated")
     ids = np.array([topic.context.context_id for topic in pool.topics], dtype=object)
     rows = zip(ids, answered.confidences, counted & ~fitted, strict=bool(answered.confidences))
     confidences = [(context_id, name, *asdict(one).values()) for context_id, one, usable in rows if one and usable]

@@ -37,7 +37,7 @@ class Usage:
         cpu_seconds: Processor time of all threads of the process, Java's too.
         latencies: Seconds of each answer.
         memory: Resident memory of the process at the end, in bytes.
-        gpu_memory: Largest memory that torch held on all GPUs together, in bytes; 0 without a GPU.
+        gpu_memory: Largest memory that torch held on its GPU, in bytes; 0 without one.
     """
 
     process: tuple[str, int]
@@ -64,7 +64,7 @@ class Cost:
         peak_memory_bytes: Largest resident memory of these processes together: Python, Java, models, and the pages of
             the index, which they share.
         index_bytes: Size of the index on disk.
-        gpu_memory_bytes: Largest memory that torch held on all GPUs together; None without a GPU.
+        gpu_memory_bytes: Largest memory that torch held on its GPU; None without one.
     """
 
     queries: int
@@ -107,19 +107,15 @@ def metered() -> Iterator[Usage]:
     """Measures a `with` block, in which the seconds of each answer are added to `latencies`."""
     import psutil
 
-    for gpu in _gpus():
-        sys.modules["torch"].cuda.reset_peak_memory_stats(gpu)
+    torch: Any = sys.modules.get("torch")
+    if torch and torch.cuda.is_initialized():
+        torch.cuda.reset_peak_memory_stats()
     measured, cpu = Usage((platform.node(), os.getpid()), begun=time.time()), time.process_time()
     yield measured
     measured.ended, measured.cpu_seconds = time.time(), time.process_time() - cpu
     measured.memory = psutil.Process().memory_info().rss
-    measured.gpu_memory = sum(sys.modules["torch"].cuda.max_memory_reserved(gpu) for gpu in _gpus())
-
-
-def _gpus() -> range:
-    """The GPUs that torch uses; none before it is imported and has begun to use one."""
-    torch: Any = sys.modules.get("torch")
-    return range(torch.cuda.device_count() if torch and torch.cuda.is_initialized() else 0)
+    torch = sys.modules.get("torch")
+    measured.gpu_memory = torch.cuda.max_memory_reserved() if torch and torch.cuda.is_initialized() else 0
 
 
 KIND: Literal["citerec-results"] = "citerec-results"

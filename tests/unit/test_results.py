@@ -18,9 +18,10 @@ from citerec import evaluate
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
+from citerec.evaluation.figures import robustness
 from citerec.evaluation.page import to_html
 from citerec.evaluation.record import Cost, Usage
-from citerec.evaluation.results import Results, merge, robustness
+from citerec.evaluation.results import Results, merge
 from citerec.evaluation.statistics import Mean, Scores
 from citerec.index.build import BuildOptions, add_to_index, open_store
 from citerec.records import Context
