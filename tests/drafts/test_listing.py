@@ -21,28 +21,17 @@ HITS = (
     Hit(4, 6.0, Paper("4", "Frogs", year=2001)),
 )
 CONTEXT = Context(text="Networks that remember <REF>.")
-KEYS = (None, "preprint", "third", None)
-
-
-def bibliography(text: str = ENTRIES) -> Bibliography:
-    return Bibliography([BIB], Files(texts={BIB: text}, disk=False))
 
 
 def test_own_papers_come_first_each_with_its_rank_and_nothing_is_lost() -> None:
-    shown = listed(Answer(CONTEXT, HITS), bibliography())
+    own = Bibliography([BIB], Files(texts={BIB: ENTRIES}, disk=False))
+    shown = listed(Answer(CONTEXT, HITS), own)
     assert [one.key for one in shown] == ["preprint", "third", None, None]
     assert [one.hit.rank for one in shown] == [2, 3, 1, 4]
+    assert [one.comes_first for one in shown] == [True, True, False, False]
     assert [one.paper.paper_id for one in shown] == ["20", "3", "1", "4"]  # the edition that the bibliography has
-    assert [(one.hit, one.key) for one in listed(Answer(CONTEXT, HITS), bibliography(""))] == [
-        (hit, None) for hit in HITS
-    ]
-    assert listed(Answer(CONTEXT, ()), bibliography()) == []
-    unchanged = listed(Answer(CONTEXT, HITS), bibliography(), own_first=False)
-    assert [(one.hit, one.key) for one in unchanged] == [(hit, key) for hit, key in zip(HITS, KEYS, strict=True)]
-
-
-def test_a_paper_that_the_system_ranks_low_keeps_its_place() -> None:
-    low = Hit(FITTING + 1, 1.0, HITS[2].paper)
-    shown = listed(Answer(CONTEXT, (*HITS[:1], low)), bibliography())
+    unchanged = listed(Answer(CONTEXT, HITS), own, own_first=False)
+    assert [(one.hit, one.key) for one in unchanged] == list(zip(HITS, (None, "preprint", "third", None), strict=True))
+    low = Hit(FITTING + 1, 1.0, HITS[2].paper)  # the system ranks it low: it keeps its place
+    shown = listed(Answer(CONTEXT, (*HITS[:1], low)), own)
     assert [(one.key, one.comes_first) for one in shown] == [(None, False), ("third", False)]
-    assert [one.comes_first for one in listed(Answer(CONTEXT, HITS), bibliography())] == [True, True, False, False]
