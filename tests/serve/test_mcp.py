@@ -20,6 +20,7 @@ from citerec.index.build import build_index
 from citerec.serve.indexes import ServedIndex, shown, visible
 from citerec.serve.mcp import make_server
 from tests.conftest import ROOT, Citerec, s2ag_paper, write_lines
+from tests.e2e.test_cli import one_line
 
 COMMAND = str(Path(sys.executable).with_name("citerec"))
 SENTENCE = "The molecular structure of deoxyribose nucleic acid is a double helix <REF>."
@@ -70,27 +71,16 @@ def ask(demo_index: Path) -> Ask:
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     """An index whose texts want to be obeyed, or hide something, or are too long."""
     folder = tmp_path_factory.mktemp("hostile")
+    eve = {"authors": [{"name": f"Eve{HIDDEN} Mallory"}], "externalids": {"DOI": "10.1/X"}}
     papers = [
-        s2ag_paper(
-            1,
-            f"Obedience {HIDDEN} of models",
-            year=2020,
-            authors=[{"name": f"Eve{HIDDEN} Mallory"}],
-            externalids={"DOI": "10.1/X"},
-        ),
+        s2ag_paper(1, f"Obedience {HIDDEN} of models", year=2020, **eve),
         s2ag_paper(2, "Long " * 2000 + "obedience", year=2021, authors=[{"name": "N" * 900}] * 40, venue="v " * 500),
         s2ag_paper(3, "A study that cites"),
     ]
+    said = f"Obedience of models was shown. {ORDER}{HIDDEN}"
     write_lines(folder / "papers" / "1.jsonl", papers)
-    write_lines(
-        folder / "abstracts" / "1.jsonl", [{"corpusid": 1, "abstract": f"Obedience of models. {ORDER}{HIDDEN}"}]
-    )
-    citation = {
-        "citingcorpusid": 3,
-        "citedcorpusid": 1,
-        "contexts": [f"Obedience of models was shown. {ORDER}{HIDDEN}"],
-    }
-    write_lines(folder / "citations" / "1.jsonl", [citation])
+    write_lines(folder / "abstracts" / "1.jsonl", [{"corpusid": 1, "abstract": said}])
+    write_lines(folder / "citations" / "1.jsonl", [{"citingcorpusid": 3, "citedcorpusid": 1, "contexts": [said]}])
     build_index([folder], folder / "index")
     return asking(folder / "index")
 
@@ -111,11 +101,8 @@ def test_a_client_over_stdio(transport: StdioTransport) -> None:
         tools = {tool.name: tool for tool in await client.list_tools()}
         assert list(tools) == TOOLS
         for tool in tools.values():
-            assert tool.description
-            assert tool.output_schema
-            assert tool.annotations.read_only_hint
-            assert tool.annotations.idempotent_hint
-            assert not tool.annotations.destructive_hint
+            assert tool.description and tool.output_schema
+            assert tool.annotations.read_only_hint and not tool.annotations.destructive_hint
             assert all(argument.get("description") for argument in tool.input_schema["properties"].values())
 
         async def call(tool: str, **arguments: Any) -> Any:
@@ -130,19 +117,16 @@ def test_a_client_over_stdio(transport: StdioTransport) -> None:
         assert found["paper_id"] == DNA
         checked = await call("check_bibliography", bibtex=entry["untrusted_text"])
         assert [checked["in_index"], checked["findings"]] == [{entry["key"]: DNA}, []]
-        assert "no paper 'nobody'" in await call("cite", paper_ids=["nobody"])
-        # Several at once, slow and quick ones.
-        texts = [f"{word} <REF>" for word in ("neurons", "markets", "galaxies", "proteins", "poems", "quarks")]
-        together = await asyncio.gather(
-            *(call("recommend_citations", text=text) for text in texts), client.list_tools()
-        )
-        alone = [await call("recommend_citations", text=text) for text in texts]
-        assert together[:-1] == alone
+        # Several at once.
+        texts = [f"{word} <REF>" for word in ("neurons", "markets", "galaxies", "proteins")]
+        together = await asyncio.gather(*(call("recommend_citations", text=text) for text in texts))
+        assert together == [await call("recommend_citations", text=text) for text in texts]
 
     in_client(transport, work)
 
 
-def test_standard_output_carries_the_protocol_only(demo_index: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stopped", [False, True], ids=["end of input", "Ctrl-C"])
+def test_standard_output_carries_the_protocol_only(demo_index: Path, tmp_path: Path, stopped: bool) -> None:
     def request(number: int, method: str, **params: Any) -> dict[str, Any]:
         return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
@@ -157,17 +141,19 @@ def test_standard_output_carries_the_protocol_only(demo_index: Path, tmp_path: P
     command = [COMMAND, "mcp", "--index", str(demo_index)]
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, cwd=tmp_path, **pipes) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         lines = []
         for messages, answers in (([hello], 1), ([ready, *calls], 3)):
             process.stdin.write("".join(json.dumps(message) + "\n" for message in messages).encode())
             process.stdin.flush()
             lines += [process.stdout.readline() for _ in range(answers)]
         process.stdin.write(b"this is no JSON\n\xff\xfe\n[]\n")
+        if stopped:
+            process.stdin.flush()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) in (-signal.SIGINT, 128 + signal.SIGINT)
         out, error = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert b"Traceback" not in error
+    assert stopped or process.returncode == 0
+    assert stopped or b"Traceback" not in error
     found = [json.loads(line) for line in [*lines, *out.splitlines()]]
     assert all(message["jsonrpc"] == "2.0" for message in found)
     results = {message["id"]: message["result"] for message in found if message.get("id") in (1, 2, 3, 4)}
@@ -175,43 +161,31 @@ def test_standard_output_carries_the_protocol_only(demo_index: Path, tmp_path: P
 
 
 def test_a_wrong_index_is_said_in_one_line(citerec_here: Citerec, tmp_path: Path) -> None:
-    done = citerec_here("mcp", "--index", tmp_path / "nothing")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    one_line(citerec_here("mcp", "--index", tmp_path / "nothing"), 2, "nothing")
 
 
-def test_ctrl_c_ends_it_at_once(demo_index: Path) -> None:
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([COMMAND, "mcp", "--index", str(demo_index)], **pipes) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() + b"\n")
-        process.stdin.flush()
-        process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) in (-signal.SIGINT, 128 + signal.SIGINT)
+def hits(ask: Ask, text: str = SENTENCE, k: int = 50, **more: Any) -> list[Any]:
+    (place,) = ask("recommend_citations", text=text, k=k, **more)["answers"]
+    assert place["nothing_fits"] is not bool(place["hits"])
+    return list(place["hits"])
 
 
 def test_each_place_has_its_answer(ask: Ask) -> None:
     text = f"{SENTENCE} The general theory of relativity <REF> bends light."
     first, second = ask("recommend_citations", text=text, k=2)["answers"]
-    assert first["hits"][0]["paper_id"] == DNA
+    assert first["hits"][0]["paper_id"] == DNA != second["hits"][0]["paper_id"]
     assert "relativity" in second["text"]
-    assert second["hits"][0]["paper_id"] != DNA
     assert "21 <REF>" in ask("recommend_citations", text="strands <REF> " * 21)
 
 
 def test_filters_and_what_is_cited_already(ask: Ask) -> None:
-    def papers(**more: Any) -> list[Any]:
-        (place,) = ask("recommend_citations", text=SENTENCE, k=50, **more)["answers"]
-        assert place["nothing_fits"] is not bool(place["hits"])
-        return place["hits"]  # type: ignore[no-any-return]
-
-    assert {paper["year"] > 1990 for paper in papers(year_from=1991)} == {True}
-    assert DNA not in {paper["paper_id"] for paper in papers(exclude_ids=[DNA])}
-    assert DNA not in {paper["paper_id"] for paper in papers(citing_id=DNA)}
-    assert papers(cited_ids=[str(DNA)])[0]["cited_before"] == 1
-    assert {paper["untrusted_text"]["venue"] for paper in papers(venue="nature")} == {"Nature", "Nature Materials"}
-    assert papers(venue="no such venue") == []
+    assert {paper["year"] > 1990 for paper in hits(ask, year_from=1991)} == {True}
+    for left_out in ({"exclude_ids": [DNA]}, {"citing_id": DNA}):
+        assert DNA not in {paper["paper_id"] for paper in hits(ask, **left_out)}
+    assert hits(ask, cited_ids=[str(DNA)])[0]["cited_before"] == 1
+    venues = {paper["untrusted_text"]["venue"] for paper in hits(ask, venue="nature")}
+    assert venues == {"Nature", "Nature Materials"}
+    assert hits(ask, venue="no such venue") == []
     assert "Exchange them" in ask("recommend_citations", text=SENTENCE, year_from=2001, year_to=2000)
     for ids in ("cited_ids", "exclude_ids"):
         assert "no paper '1', '2'" in ask("recommend_citations", text=SENTENCE, **{ids: ["1", "2", DNA]})
@@ -219,18 +193,15 @@ def test_filters_and_what_is_cited_already(ask: Ask) -> None:
 
 
 def test_papers_of_the_bibliography_come_first(ask: Ask) -> None:
-    def papers(**more: Any) -> list[Any]:
-        (place,) = ask("recommend_citations", text=f"It is old \\cite{{dna}}. {SENTENCE}", k=4, **more)["answers"]
-        return place["hits"]  # type: ignore[no-any-return]
-
-    by_system = papers()
+    text = f"It is old \\cite{{dna}}. {SENTENCE}"
+    by_system = hits(ask, text, 4)
     assert [(paper["rank"], paper["key"]) for paper in by_system] == [(rank, None) for rank in (1, 2, 3, 4)]
     third = by_system[2]
     bibtex = f"@misc{{own, title = {{{third['untrusted_text']['title']}}}, year = {third['year']}}}\n"
-    first, last = papers(bibtex=bibtex)[0], papers(bibtex=bibtex, own_first=False)[2]
+    first, last = hits(ask, text, 4, bibtex=bibtex)[0], hits(ask, text, 4, bibtex=bibtex, own_first=False)[2]
     assert (first["rank"], first["key"]) == (last["rank"], last["key"]) == (3, "own")
     title = "Molecular Structure of Nucleic Acids: A Structure for Deoxyribose Nucleic Acid"
-    known = papers(bibtex=f"{bibtex}@misc{{dna, title = {{{title}}}, year = 1953}}")
+    known = hits(ask, text, 4, bibtex=f"{bibtex}@misc{{dna, title = {{{title}}}, year = 1953}}")
     assert [paper["cited_before"] for paper in known if paper["key"] == "dna"] == [1]
     assert "no BibTeX entry" in ask("recommend_citations", text=SENTENCE, bibtex="Only words.")
 
@@ -243,8 +214,7 @@ def test_papers_are_found_by_what_one_knows(ask: Ask, hostile: Ask) -> None:
     assert ids(ask, "molecular structure of nucleic acids", limit=1) == [DNA]
     assert ids(ask, "watson", year_to=1953)[0] == DNA
     assert DNA not in ids(ask, "watson", year_from=1954)
-    assert DNA not in ids(ask, "watson", venue="Science")
-    assert DNA in ids(ask, "watson", venue="nature")
+    assert DNA in ids(ask, "watson", venue="nature") and DNA not in ids(ask, "watson", venue="Science")
     assert ids(ask, "xyzzy") == []
     assert ids(hostile, "https://doi.org/10.1/x") == ids(hostile, "doi: 10.1/X") == [1]
     assert "Exchange them" in ask("find_paper", query="x", year_from=2, year_to=1)
@@ -253,18 +223,13 @@ def test_papers_are_found_by_what_one_knows(ask: Ask, hostile: Ask) -> None:
 def test_a_bibliography_is_compared_with_the_index(ask: Ask) -> None:
     bibtex = """@article{good, title = {Molecular Structure of Nucleic Acids: A Structure for Deoxyribose Nucleic Acid},
       author = {James D. Watson and Francis Crick}, year = 1964}
-    @article{again, title = {Molecular structure of nucleic acids: a structure for deoxyribose nucleic acid}, year=1953,
-      author = {Watson, J. D. and Somebody, Else}}
-    @article{third, title = {Molecular structure of nucleic acids: a structure for deoxyribose nucleic acid}, year=1953,
-      author = {Watson, James D. and Crick, F. H. C.}}
     @misc{unknown, title = {Quite Another Paper That Nobody Wrote}}
     @article{broken, title = {oops"""
     checked = ask("check_bibliography", bibtex=bibtex)
-    assert checked["in_index"] == {"good": DNA, "again": DNA, "third": DNA}
+    assert checked["in_index"] == {"good": DNA}
     assert [one["key"] for one in checked["not_in_index"]] == ["unknown"]
     found = {(one["code"], one["severity"], one["line"]) for one in checked["findings"]}
-    assert {("entry-unreadable", "error", 8), ("year-differs", "warning", 1), ("authors-differ", "warning", 3)} <= found
-    assert "work-twice" in {one["code"] for one in checked["findings"]}
+    assert {("entry-unreadable", "error", 4), ("year-differs", "warning", 1)} <= found
     assert "no BibTeX entry" in ask("check_bibliography", bibtex="Only words.")
     assert "501 entries" in ask("check_bibliography", bibtex="".join(f"@misc{{k{n}, year=1}}\n" for n in range(501)))
 
