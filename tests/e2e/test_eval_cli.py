@@ -3,9 +3,8 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,8 +21,8 @@ def indexed(tmp_path: Path, demo_index: Path) -> Path:
     return tmp_path
 
 
-def test_the_demo_is_measured_by_location_at_once(citerec: Citerec, indexed: Path) -> None:
-    result = citerec("eval", "--diagnostic", "location")
+def test_the_demo_is_measured_by_location_at_once(citerec_here: Citerec, indexed: Path) -> None:
+    result = citerec_here("eval", "--diagnostic", "location")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     for label, n in (("first", 71), ("middle", 208), ("last", 171)):
@@ -60,15 +59,21 @@ def test_overall_is_over_all_contexts_whichever_families_are_asked_for(citerec_h
     assert "18 contexts have no class" in citerec_here("report", "one").stdout
 
 
-def test_a_recipe_of_ones_own_is_a_system(citerec_here: Citerec, indexed: Path) -> None:
+def test_settings_and_recipes_change_what_is_measured(citerec_here: Citerec, indexed: Path) -> None:
+    given = ("eval", "--diagnostic", "intent", "--metrics", "mrr@10", "--format", "json")
+    (indexed / "mine.toml").write_text("[words.bm25]\nk1 = 0.01\n")
     (indexed / "titles.toml").write_text("[words.weights]\ntext = 0.0\ntitle = 1.0\n")
-    value = json.loads(
-        citerec_here("eval", "--diagnostic", "length", "--system", "titles.toml", "--format", "json").stdout
-    )
-    assert list(value["systems"]) == ["titles"]
-    assert value["systems"]["titles"]["settings"]["words"]["weights"] == {
-        "text": 0, "title": 1, "abstract": 0, "citances": 1.8,
-    }  # fmt: skip
+
+    def value(*more: object, system: str = "bm25") -> dict[str, Any]:
+        done = citerec_here(*given, "--system", system, *more)
+        assert done.returncode == 0, done.stderr
+        (name,) = (systems := json.loads(done.stdout)["systems"])
+        return {key: part for key, part in systems[name].items() if key != "cost"}
+
+    assert value() != value("-c", "words.bm25.k1=0.01") == value("--config", "mine.toml")
+    weights = value(system="titles.toml")["settings"]["words"]["weights"]
+    assert weights == {"text": 0, "title": 1, "abstract": 0, "citances": 1.8}
+    one_line(citerec_here(*given, "-c", "words.bm25.k1=0.01"), 2, "go with --system only")
 
 
 def test_results_are_written_and_a_run_gives_the_same_figures(citerec_here: Citerec, indexed: Path) -> None:
@@ -84,17 +89,14 @@ def test_results_are_written_and_a_run_gives_the_same_figures(citerec_here: Cite
     assert json.loads(again.stdout)["means"] == shown["means"]
     rescored = json.loads(again.stdout)["systems"]["bm25"]
     assert (rescored["kind"], rescored["cost"]) == ("run", None)
-    assert (rescored["outcomes"], rescored["ranks"], rescored["empty"]) == (
-        system["outcomes"], system["ranks"], system["empty"],
-    )  # fmt: skip
+    for part in ("outcomes", "ranks", "empty"):
+        assert rescored[part] == system[part]
 
 
 def test_results_side_by_side(citerec_here: Citerec, indexed: Path) -> None:
     for name in ("bm25", "bm25-one-field"):
-        assert (
-            citerec_here("eval", "--diagnostic", "location", "--system", name, "--out", f"results/{name}").returncode
-            == 0
-        )
+        done = citerec_here("eval", "--diagnostic", "location", "--system", name, "--out", f"results/{name}")
+        assert done.returncode == 0, done.stderr
     result = citerec_here("report", "results/bm25", "results/bm25-one-field", "--out", "both.html")
     assert result.returncode == 0, result.stderr
     assert re.search(rf"^first +bm25 +71 +[★▲▼ ]*{FIGURE}", result.stdout, re.MULTILINE)
@@ -102,36 +104,19 @@ def test_results_side_by_side(citerec_here: Citerec, indexed: Path) -> None:
     assert "bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
     assert citerec_here("report", "results/bm25").stdout.startswith("demo  630 contexts")
     assert citerec_here("report", "results/bm25", "--out", "new/page.html").returncode == 0
-    # Also where the reader of the output closes it.
-    command = f"{Path(sys.executable).with_name('citerec')} report results/bm25 --out page.html | true"
-    assert subprocess.run(["bash", "-c", command], cwd=indexed, capture_output=True, check=True).stderr == b""
-    assert (indexed / "page.html").exists()
     one_line(citerec_here("report", "results/none"), 2, "holds no results")
 
 
 def test_a_run_that_leaks_is_cleaned_and_told(citerec_here: Citerec, indexed: Path) -> None:
-    write_lines(
-        indexed / "contexts.jsonl",
-        [
-            {"context_id": f"c{number}", "text": "It was <REF> once.", "cited_ids": [900000001], "citing_id": 900000002,
-             "citing_year": 2000}
-            for number in range(3)
-        ],
-    )  # fmt: skip
-    lines = [
-        f"c{number} Q0 {paper} 1 {-paper} x\n" for number in range(3) for paper in (900000001, 900000002, 900000041)
-    ]
+    context = {"text": "It was <REF> once.", "cited_ids": [900000001], "citing_id": 900000002, "citing_year": 2000}
+    write_lines(indexed / "contexts.jsonl", [{**context, "context_id": f"c{number}"} for number in range(3)])
+    lines = [f"c{n} Q0 {paper} 1 {-paper} x\n" for n in range(3) for paper in (900000001, 900000002, 900000041)]
     (indexed / "mine.trec").write_text("".join(lines))
-    result = citerec_here("eval", "--contexts", "contexts.jsonl", "--run", "other=mine.trec", "--metrics", "mrr@10")
-    assert "other broke the rules: 3 lines with the citing paper and 3 with newer papers" in " ".join(
-        result.stdout.split()
-    ), result.stderr
-    kept = citerec_here(
-        "eval", "--contexts", "contexts.jsonl", "--run", "mine.trec", "--include-citing", "--no-as-of-year",
-        "--metrics", "mrr@10",
-    )  # fmt: skip
-    assert "broke the rules" not in kept.stdout
-    assert "newer papers NOT left out" in kept.stdout
+    measure = ("eval", "--contexts", "contexts.jsonl", "--metrics", "mrr@10", "--run")
+    shown = " ".join(citerec_here(*measure, "other=mine.trec").stdout.split())
+    assert "other broke the rules: 3 lines with the citing paper and 3 with newer papers" in shown
+    kept = citerec_here(*measure, "mine.trec", "--include-citing", "--no-as-of-year").stdout
+    assert "broke the rules" not in kept and "newer papers NOT left out" in kept
 
 
 def test_contexts_of_ones_own_become_a_set(citerec_here: Citerec, indexed: Path) -> None:
@@ -139,7 +124,6 @@ def test_contexts_of_ones_own_become_a_set(citerec_here: Citerec, indexed: Path)
     assert result.returncode == 0, result.stderr
     assert "There is no spaCy model en_core_web_sm" in result.stderr
     assert re.search(r"^location +450 +first 71, middle 208, last 171", result.stdout, re.MULTILINE)
-    assert "too few to say much" in result.stdout or "few" not in result.stdout
     assert (indexed / "diagnostics" / "mine" / "manifest.json").is_file()
     listed = citerec_here("diagnostics", "show").stdout
     assert re.search(r"^mine/location +450 ", listed, re.MULTILINE)
@@ -149,14 +133,9 @@ def test_contexts_of_ones_own_become_a_set(citerec_here: Citerec, indexed: Path)
     assert re.search(r"^first +71 ", shown, re.MULTILINE)
     assert shown.count("<REF>") == 3
     assert "medium length" in citerec_here("diagnostics", "show", "mine").stdout
-    demo = citerec_here("diagnostics", "show", "demo/location").stdout
-    assert all(line.startswith("  ") or re.match(r"(first|middle|last) +\d", line) for line in demo.splitlines()[3:])
-    one_line(
-        citerec_here("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "location"), 2, "is a family of strata"
-    )
-    one_line(
-        citerec_here("eval", "--diagnostic", "mine/low_resource"), 2, "no context of mine has a class of low_resource"
-    )
+    label = ("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "location")
+    one_line(citerec_here(*label), 2, "is a family of strata")
+    one_line(citerec_here("eval", "--diagnostic", "mine/low_resource"), 2, "no context of mine has a class")
     result = citerec_here("eval", "--set", "mine", "--diagnostic", "location")
     assert re.search(rf"^first +71 +{FIGURE}", result.stdout, re.MULTILINE), result.stderr
 
@@ -171,25 +150,24 @@ BAD_RUNS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), BAD_RUNS, ids=[message for _, message in BAD_RUNS])
-def test_bad_runs(citerec_here: Citerec, indexed: Path, text: str, message: str) -> None:
-    (indexed / "run.trec").write_text(text)
-    one_line(citerec_here("eval", "--run", "run.trec"), 2, message)
+def test_bad_runs(citerec_here: Citerec, indexed: Path) -> None:
+    for text, message in BAD_RUNS:
+        (indexed / "run.trec").write_text(text)
+        one_line(citerec_here("eval", "--run", "run.trec"), 2, message)
 
 
 BAD_CONTEXTS = [
     ({"text": "No marker.", "cited_ids": [900000001]}, "line 2: the text holds 0 <REF>"),
-    ({"text": "A <REF> b."}, "line 2: cited_ids is missing or empty"),
     ({"text": "A <REF> b.", "cited_ids": []}, "line 2: cited_ids is missing or empty"),
     ({"text": "A <REF> b.", "cited_ids": [1], "labels": 3}, "line 2: labels"),
 ]
 
 
-@pytest.mark.parametrize(("record", "message"), BAD_CONTEXTS, ids=[message for _, message in BAD_CONTEXTS])
-def test_bad_contexts(citerec_here: Citerec, indexed: Path, record: dict[str, object], message: str) -> None:
-    write_lines(indexed / "contexts.jsonl", [{"text": "Good <REF>.", "cited_ids": [900000001]}, record])
-    one_line(citerec_here("eval", "--contexts", "contexts.jsonl"), 2, message)
-    one_line(citerec_here("diagnostics", "label", "contexts.jsonl", "--out", "x"), 2, message)
+def test_bad_contexts(citerec_here: Citerec, indexed: Path) -> None:
+    for record, message in BAD_CONTEXTS:
+        write_lines(indexed / "contexts.jsonl", [{"text": "Good <REF>.", "cited_ids": [900000001]}, record])
+        one_line(citerec_here("eval", "--contexts", "contexts.jsonl"), 2, message)
+        one_line(citerec_here("diagnostics", "label", "contexts.jsonl", "--out", "x"), 2, message)
     assert not (indexed / "diagnostics").exists()
 
 
@@ -198,25 +176,19 @@ def test_bad_contexts(citerec_here: Citerec, indexed: Path, record: dict[str, ob
     [
         (["--diagnostic", "locaton"], ["there is no diagnostic set 'locaton'", "location"]),
         (["--diagnostic", "demo/locaton"], ["there is no family 'locaton'", "location"]),
-        (["--diagnostic", "other/location"], ["there is no diagnostic set 'other'"]),
-        (["--set", "none"], ["there is no diagnostic set 'none'"]),
         (["--metrics", "recal@10"], ["there is no metric 'recal@10'", "Metrics are: recall"]),
-        (["--metrics", ","], ["there is no metric"]),
         (["--metrics", "recall@100", "-k", "50"], ["recall@100 looks at 100 hits", "-k 100"]),
         (["-k", "1000"], ["-k 1,000 is not between 1 and the 252 papers"]),
         (["--system", "bm52"], ["there is no system 'bm52'", "bm25"]),
         (["--system", "bm25", "--run", "bm25=x.trec"], ["two systems are called 'bm25'", "--run NAME=FILE"]),
         (["--run", "none.trec"], ["cannot read none.trec"]),
-        (["--run", "indexes"], ["cannot read indexes"]),
         (["--system", "bm25", "--run", "a$b=x.trec"], ["'a$b' cannot name a system"]),
         (["--out", "."], ["is the current folder, or holds it"]),
         (["--out", "indexes/demo/CURRENT/x"], ["cannot write", "is not a folder to write to"]),
         (["--contexts", "none.jsonl"], ["cannot read none.jsonl"]),
         (["--set", "demo", "--contexts", "x.jsonl"], ["give one of --set and --contexts"]),
-        (["--diagnostic", "demo/location", "--contexts", "x.jsonl"], ["the name of a family"]),
         (["--diagnostic", "demo/location", "--set", "other"], ["one set at a time"]),
         (["--seed", "-1"], ["--seed", ">= 0"]),
-        (["--index", "indexes/none"], ["there is no index indexes/none"]),
         (["--workers", "0"], ["--workers"]),
         (["--out", "indexes"], ["indexes exists and is no folder of results"]),
     ],
@@ -237,70 +209,8 @@ def test_a_set_of_another_version_ends_in_one_line(citerec_here: Citerec, indexe
     assert "says version 0" in " ".join(citerec_here("diagnostics", "show").stdout.split())
 
 
-def test_without_any_index_it_says_how_to_get_one(citerec: Citerec) -> None:
-    one_line(citerec("eval", "--diagnostic", "location"), 2, "there is no index yet", "citerec demo")
-
-
 def test_the_index_that_a_set_was_made_for_is_found_among_others(citerec_here: Citerec, indexed: Path) -> None:
     shutil.copytree(DEMO / "papers", indexed / "few")
     assert citerec_here("index", "build", "few", "--out", "indexes/a-first").returncode == 0
     value = json.loads(citerec_here("eval", "--diagnostic", "intent", "--format", "json").stdout)
     assert value["index"]["path"] == "indexes/demo"
-
-
-def test_many_metrics_do_not_push_the_names_out(citerec_here: Citerec, indexed: Path) -> None:
-    metrics = "recall@10,mrr@10,ndcg@10,map@100,precision@5"
-    both = ("--system", "bm25", "--system", "bm25-one-field")
-    result = citerec_here("eval", "--diagnostic", "location", *both, "--metrics", metrics)
-    assert re.search(rf"^first +bm25 +71(?:[★▲▼ ]+{FIGURE}){{5}}", result.stdout, re.MULTILINE), result.stdout
-    assert re.search(rf"^ +bm25-one-field +71(?:[★▲▼ ]+{FIGURE}){{5}}", result.stdout, re.MULTILINE)
-
-
-def test_results_are_written_even_if_nobody_reads_the_output(citerec: Citerec, indexed: Path) -> None:
-    import os
-    import subprocess
-    import sys
-
-    reading, writing = os.pipe()
-    os.close(reading)
-    command = [Path(sys.executable).with_name("citerec"), "eval", "--diagnostic", "location", "--out", "results/a"]
-    subprocess.run(command, cwd=indexed, stdout=writing, stderr=subprocess.DEVNULL, check=False, timeout=120)
-    os.close(writing)
-    assert (indexed / "results" / "a" / "meta.json").is_file()
-
-
-def test_few_hits_are_called_what_they_are(citerec_here: Citerec, indexed: Path) -> None:
-    result = citerec_here("eval", "--diagnostic", "location", "-k", 5, "--metrics", "recall@5")
-    assert "first 5" in result.stdout
-    assert "first 10" not in result.stdout
-
-
-def test_help_of_eval_is_light(citerec: Citerec) -> None:
-    code = "import sys; from citerec.cli.main import cli; cli(['eval', '--help']); "
-    # The help names the systems that there are: the modules of all parts are loaded, and with them numpy and pydantic.
-    heavy = ("spacy", "ranx", "torch", "transformers", "jpype", "lightgbm", "faiss", "pandas", "scipy", "matplotlib")
-    code += f"print([m for m in {heavy} if m in sys.modules])"
-    import subprocess
-    import sys
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("[]\n")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--system", "bm25"],  # every family of the demo set: its classes are known, but for those found on the spot
-        ["--system", "bm25", "--contexts", DEMO / "contexts.jsonl", "--diagnostic", "year"],
-    ],
-)
-def test_eval_imports_only_what_it_uses(indexed: Path, arguments: list[object]) -> None:
-    code = "import sys\nfrom citerec.cli.main import cli\ncli(sys.argv[1:])\n"
-    heavy = ("spacy", "ranx", "numba", "torch", "transformers", "lightgbm", "faiss", "scipy", "matplotlib")
-    code += f"print([m for m in {heavy} if m in sys.modules])"
-    import subprocess
-    import sys
-
-    command = [sys.executable, "-c", code, "eval", "--metrics", "recall@10,ndcg@10", *map(str, arguments)]
-    done = subprocess.run(command, cwd=indexed, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]", done.stderr

@@ -14,57 +14,38 @@ from citerec.write.task_files import read_prediction_file
 from citerec.write.tasks import Prediction, TextTask, terms_of
 from citerec.write.writers.extractive import ExtractiveWriter, lead
 from tests.conftest import Citerec, write_lines
+from tests.e2e.test_cli import one_line
 
 SENTENCE = "Attention alone, without recurrence or convolution, suffices to translate well <REF>."
 ATTENTION, LSTM = "900000041", "900000032"
 
 
-def test_a_citation_text(citerec: Citerec, demo_index: Path) -> None:
-    found = citerec("write", "citation", SENTENCE, "--index", demo_index, "-k", 2)
+def test_a_citation_text(citerec_here: Citerec, demo_index: Path) -> None:
+    write = ("write", "citation", SENTENCE, "--index", demo_index)
+    found = citerec_here(*write, "-k", 2)
     assert found.returncode == 0, found.stderr
     text, _, rest = found.stdout.partition("— attributed")
-    assert "suffices to translate well [0, 1]." in text
-    assert "[0]" in text.split("well [0, 1].")[1]
-    assert "[0]  Attention Is All You Need" in rest
-    assert "@" in rest
-    assert "title = {{Attention Is All You Need}}" in rest
-
-
-def test_a_citation_text_as_json_of_papers_that_are_named(citerec_here: Citerec, demo_index: Path) -> None:
-    found = citerec_here(
-        "write", "citation", SENTENCE, "--index", demo_index, "--papers", f"{LSTM},{ATTENTION}", "--format", "json"
-    )
-    value = json.loads(found.stdout)
+    assert "suffices to translate well [0, 1]." in text and "[0]" in text.split("well [0, 1].")[1]
+    assert "[0]  Attention Is All You Need" in rest and "title = {{Attention Is All You Need}}" in rest
+    value = json.loads(citerec_here(*write, "--papers", f"{LSTM},{ATTENTION}", "--format", "json").stdout)
     assert [paper["paper_id"] for paper in value["papers"]] == [int(LSTM), int(ATTENTION)]
     assert [sentence["drawn_from"] for sentence in value["sentences"]] == [[0], [1]]
     assert all(sentence["unknown"] == [] for sentence in value["sentences"])
     assert value["text"] == " ".join(sentence["text"] for sentence in value["sentences"])
     assert len(value["bibtex"]) == 2
-
-
-def test_the_paper_that_is_written_is_not_cited(citerec_here: Citerec, demo_index: Path) -> None:
-    found = citerec_here(
-        "write", "citation", SENTENCE, "--index", demo_index, "--citing", ATTENTION, "--format", "json"
-    )
-    assert int(ATTENTION) not in [paper["paper_id"] for paper in json.loads(found.stdout)["papers"]]
+    value = json.loads(citerec_here(*write, "--citing", ATTENTION, "--format", "json").stdout)
+    assert int(ATTENTION) not in [paper["paper_id"] for paper in value["papers"]]  # it is the one that is written
 
 
 def test_tldrs(citerec_here: Citerec, demo_index: Path) -> None:
     found = citerec_here("write", "tldr", LSTM, ATTENTION, "--index", demo_index)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.count("TLDR: ") == 2
+    assert found.stdout.count("TLDR: ") == 2, found.stderr
     assert " ".join(found.stdout.split()).count("from its abstract, by the writer trained") == 2
-    as_json = json.loads(citerec_here("write", "tldr", LSTM, "--index", demo_index, "--format", "json").stdout)
-    assert as_json[0]["origin"] == "trained"
-    assert as_json[0]["paper_id"] == int(LSTM)
-
-
-def test_recommendations_with_tldrs(citerec: Citerec, demo_index: Path) -> None:
-    table = citerec("recommend", SENTENCE, "--index", demo_index, "-k", 2, "--tldr")
-    assert table.stdout.count("TLDR: ") == 2
-    hits = json.loads(
-        citerec("recommend", SENTENCE, "--index", demo_index, "-k", 2, "--tldr", "--format", "json").stdout
-    )
+    (one,) = json.loads(citerec_here("write", "tldr", LSTM, "--index", demo_index, "--format", "json").stdout)
+    assert (one["origin"], one["paper_id"]) == ("trained", int(LSTM))
+    ask = ("recommend", SENTENCE, "--index", demo_index, "-k", 2, "--tldr")
+    assert citerec_here(*ask).stdout.count("TLDR: ") == 2
+    hits = json.loads(citerec_here(*ask, "--format", "json").stdout)
     assert [hit["tldr_origin"] for hit in hits] == ["trained"] * 2
     assert all(set(terms_of(hit["tldr"])) <= set(terms_of(hit["abstract"])) for hit in hits)
 
@@ -110,40 +91,30 @@ def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: P
     assert all(orjson.loads(line)["knows_target"] for line in (tmp_path / "oracle.jsonl").read_bytes().splitlines())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["citation", "No marker."], "the sentence holds 0 <REF>"),
-        (["citation", "Two <REF> and <REF>."], "the sentence holds 2 <REF>"),
-        (["citation", SENTENCE, "--writer", "leed"], "there is no writer 'leed'"),
-        (["citation", SENTENCE, "--writer", "no/such-folder/here"], "there is no"),
-        (["citation", SENTENCE, "--papers", "1,2"], "has no paper '1', '2'"),
-        (["citation", SENTENCE, "--papers", ",,"], "there is no paper id"),
-        (["tldr", "1"], "has no paper '1'"),
-        (["related-work", "--papers", ","], "there is no paper id"),
-        (["related-work", "--papers", LSTM, "--input", "full"], "needs full texts"),
-        (["related-work", "--papers", LSTM, "--target", "nobody"], "there is no paper and no file 'nobody'"),
-        (["citation", SENTENCE, "--writer", "ext-oracle"], "needs a target"),
-    ],
-)
-def test_bad_input_is_one_line(arguments: list[str], said: str, citerec_here: Citerec, demo_index: Path) -> None:
-    failed = citerec_here("write", *arguments, "--index", demo_index)
-    assert said in failed.stderr
-    assert len(failed.stderr.strip().splitlines()) == 1
-    assert failed.returncode in (1, 2)
-
-
-def test_batches_of_what_is_no_task(citerec_here: Citerec, tmp_path: Path) -> None:
-    bad = write_lines(tmp_path / "bad.jsonl", [{"target": "x"}])
-    for path, said in ((bad, "line 1: input has no cited text"), (tmp_path / "none.jsonl", "cannot read")):
-        failed = citerec_here("write", "batch", path, "--writer", "lead", "--out", tmp_path / "out.jsonl")
-        assert failed.returncode == 2
-        assert said in failed.stderr
+def test_bad_input_is_one_line(citerec_here: Citerec, demo_index: Path, tmp_path: Path) -> None:
+    citation, related = ("citation", SENTENCE), ("related-work", "--papers")
+    for arguments, code, said in [
+        (("citation", "No marker."), 2, "the sentence holds 0 <REF>"),
+        (("citation", "Two <REF> and <REF>."), 2, "the sentence holds 2 <REF>"),
+        ((*citation, "--writer", "leed"), 2, "there is no writer 'leed'"),
+        ((*citation, "--writer", "no/such-folder/here"), 2, "there is no"),
+        ((*citation, "--papers", "1,2"), 2, "has no paper '1', '2'"),
+        ((*citation, "--papers", ",,"), 2, "there is no paper id"),
+        ((*citation, "--writer", "ext-oracle"), 2, "needs a target"),
+        (("tldr", "1"), 2, "has no paper '1'"),
+        ((*related, LSTM, "--input", "full"), 2, "needs full texts"),
+        ((*related, LSTM, "--target", "nobody"), 2, "there is no paper and no file 'nobody'"),
+    ]:
+        one_line(citerec_here("write", *arguments, "--index", demo_index), code, said)
+    write_lines(tmp_path / "bad.jsonl", [{"target": "x"}])
+    write_lines(tmp_path / "good.jsonl", [{"input": ["Trees fall."]}])
+    for name, out, said in [
+        ("bad.jsonl", "out.jsonl", "line 1: input has no cited text"),
+        ("none.jsonl", "out.jsonl", "cannot read"),
+        ("good.jsonl", "good.jsonl", "holds the tasks themselves"),
+    ]:
+        one_line(citerec_here("write", "batch", name, "--writer", "lead", "--out", out), 2, said)
     assert not (tmp_path / "out.jsonl").exists()
-    good = write_lines(tmp_path / "good.jsonl", [{"input": ["Trees fall."]}])
-    failed = citerec_here("write", "batch", good, "--writer", "lead", "--out", good)
-    assert failed.returncode == 2
-    assert "holds the tasks themselves" in failed.stderr
 
 
 def test_a_batch_that_was_stopped_goes_on(tmp_path: Path) -> None:
