@@ -15,7 +15,7 @@ from citerec.files.addresses import path_of
 from citerec.index.manifest import Manifest
 from tests.conftest import Citerec
 from tests.e2e.test_build_cli import wait_for
-from tests.e2e.test_cli import one_line
+from tests.e2e.test_cli import CITEREC, one_line
 from tests.unit.test_build import MAX_BAD, digests
 
 pytestmark = pytest.mark.slow
@@ -66,17 +66,16 @@ def test_a_diagnostic_set_is_the_same_on_ray(
     citerec_here: Citerec, s2_release: Path, ray_here: Any, s3: str, tmp_path: Path
 ) -> None:
     """From addresses, with the results of shards at another."""
-    addresses = {name: put(s2_release / name, f"{s3}/set/{name}") for name in ("papers", "citations", "s2orc_v2")}
+    names = {"--papers": "papers", "--citations": "citations", "--s2orc": "s2orc_v2"}
 
-    def built(out: str, places: dict[str, Any], *more: object) -> dict[str, str]:
-        given = [("--papers", places["papers"]), ("--citations", places["citations"]), ("--s2orc", places["s2orc_v2"])]
-        options = [word for pair in given for word in pair]
+    def built(out: str, places: dict[str, object], *more: object) -> dict[str, str]:
+        options = [word for pair in places.items() for word in pair]
         result = citerec_here("diagnostics", "build", *options, "--out", f"./{out}/mine", "--max-bad", MAX_BAD, *more)
         assert result.returncode == 0, result.stderr
         return digests(tmp_path / out / "mine")
 
-    here = {name: s2_release / name for name in addresses}
-    alone = built("here", here, "--workers", 1)
+    alone = built("here", {option: s2_release / name for option, name in names.items()}, "--workers", 1)
+    addresses = {option: put(s2_release / name, f"{s3}/set/{name}") for option, name in names.items()}
     assert built("addresses", addresses, "--on", "ray", "-c", f"work={s3}/set/work") == alone
     assert not (tmp_path / "addresses" / ".mine.work" / "texts").exists()
 
@@ -113,9 +112,8 @@ def test_a_cluster_by_ray_client(
         port = free.getsockname()[1]
     cluster = ray_here.get_runtime_context().gcs_address
     server = [sys.executable, "-m", "ray.util.client.server", "--address", cluster, "--host", "127.0.0.1"]
-    with subprocess.Popen(
-        [*server, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as asked:
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([*server, "--port", str(port)], **silent) as asked:
         try:
             wait_for(asked, lambda: answers(port))
             result = citerec(
@@ -132,15 +130,8 @@ def test_a_command_that_is_stopped_leaves_no_ray_and_goes_on(
     sent: signal.Signals, citerec_here: Citerec, s2_release: Path, expected: Path, ray_here: Any, tmp_path: Path
 ) -> None:
     command = [*map(str, EXTRACT), str(s2_release / "s2orc_v2"), "--out", "contexts.jsonl", "--on", "ray"]
-    citerec = Path(sys.executable).with_name("citerec")
-    with subprocess.Popen(
-        [citerec, *command, "--workers", "1"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen([CITEREC, *command, "--workers", "1"], cwd=tmp_path, **pipes) as process:
         work = tmp_path / ".contexts.jsonl.work"
         wait_for(process, lambda: work.exists() and len(times(work)) >= 1)
         rays = psutil.Process(process.pid).children(recursive=True)

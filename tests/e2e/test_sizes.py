@@ -5,16 +5,15 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from citerec.index.manifest import generation_of
+from tests.e2e.test_cli import CITEREC
 from tests.serve.conftest import Start, start
 from tests.serve.lsp_client import Editor
-from tests.serve.test_mcp import asking
 
 __all__ = ["start"]
 
@@ -41,9 +40,8 @@ def peak(pid: int | str) -> int:
 
 def command(folder: Path, *arguments: object, **environment: str) -> tuple[str, int]:
     """What `citerec` prints, and its peak memory."""
-    called = [Path(sys.executable).with_name("citerec"), *map(str, arguments)]
     process = subprocess.Popen(
-        called,
+        [CITEREC, *map(str, arguments)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -58,7 +56,7 @@ def command(folder: Path, *arguments: object, **environment: str) -> tuple[str, 
     return said, 1024 * usage.ru_maxrss
 
 
-@pytest.fixture(params=["server", "check", "index", "editor", "assistant"])
+@pytest.fixture(params=["server", "check", "index", "editor"])
 def way(request: pytest.FixtureRequest, tmp_path: Path, demo_index: Path) -> Iterator[Way]:
     refs, draft = tmp_path / "refs.bib", tmp_path / "draft.tex"
     draft.write_text(DRAFT)
@@ -73,17 +71,11 @@ def way(request: pytest.FixtureRequest, tmp_path: Path, demo_index: Path) -> Ite
         quarantine = generation_of(tmp_path / "index") / "quarantine.jsonl"
         return said + (quarantine.read_text() if quarantine.exists() else ""), memory
 
-    def by_assistant(bib: str) -> tuple[str, int]:
-        return str(ask("check_bibliography", bibtex=bib)), peak("self")
-
     match request.param:
         case "check":
             yield by_check
         case "index":
             yield by_index
-        case "assistant":
-            ask = asking(demo_index)
-            yield by_assistant
         case "server":
             started: Start = request.getfixturevalue("start")
             with started(demo_index) as running, running.client() as client:
@@ -146,20 +138,13 @@ def test_a_record_has_a_size(tmp_path: Path) -> None:
     said, after = command(tmp_path, *build, "index")
     assert "5 papers" in said and re.search("unreadable +7: see", said), said
     assert after - before < 200 * MB
-    rows = [
-        json.loads(line) for line in (generation_of(tmp_path / "index") / "quarantine.jsonl").read_text().splitlines()
-    ]
+    lines = (generation_of(tmp_path / "index") / "quarantine.jsonl").read_text().splitlines()
+    rows = [(Path(row["shard"]).name, row["line"], row["reason"]) for row in map(json.loads, lines)]
     size = "it has more than 1,000,000 bytes of text (CITEREC_MAX_RECORD_BYTES)"
-    assert [(Path(row["shard"]).name, row["line"], row["reason"]) for row in rows] == [
-        ("a.bib", 1, size),
-        ("b.csv", 2, size),
-        ("c.json", 1, size),
-        ("d.jsonl", 1, size),
-        ("e.jsonl", 1, size),
-        ("f.ris", 1, size),
-        ("g.jsonl.gz", 1, "it has more than 20,000,000 bytes"),
-    ]
+    places = [("a.bib", 1), ("b.csv", 2), ("c.json", 1), ("d.jsonl", 1), ("e.jsonl", 1), ("f.ris", 1)]
+    last = ("g.jsonl.gz", 1, "it has more than 20,000,000 bytes")
+    assert rows == [*((name, line, size) for name, line in places), last]
     said, _ = command(tmp_path, *build, "larger", CITEREC_MAX_RECORD_BYTES="5000000")
     assert "9 papers" in said and re.search("unreadable +3: see", said), said
     said, _ = command(tmp_path, *build, "none", CITEREC_MAX_RECORD_BYTES="1 MB")
-    assert "CITEREC_MAX_RECORD_BYTES is no number of bytes: '1 MB'. Set it to one such as 1000000." in said
+    assert "CITEREC_MAX_RECORD_BYTES is no number of bytes: '1 MB'" in said
