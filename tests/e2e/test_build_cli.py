@@ -81,22 +81,14 @@ def test_a_build_that_is_killed_and_stopped_goes_on(
 
 def test_a_process_that_reads_is_killed(tmp_path: Path, command: list[object]) -> None:
     """As when memory runs out."""
-    two = [*command[:-1], 2]
-    with started(tmp_path, two) as process:
-        wait_for(process, lambda: (tmp_path / ".mine.work" / "drawn").exists())
+    with started(tmp_path, [*command[:-1], 2]) as process:
         wait_for(process, lambda: any((tmp_path / ".mine.work" / "texts").glob(".*.writing")))
-        os.kill(readers_of(process.pid)[0], signal.SIGKILL)
+        children = psutil.Process(process.pid).children()
+        next(one for one in children if "popen_loky" in " ".join(one.cmdline())).kill()
         _, said = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1
-    assert len(said.splitlines()) == 1, said
-    assert "a worker process died" in said
+    assert len(said.splitlines()) == 1 and "a worker process died" in said
     assert not (tmp_path / "mine").exists()
-
-
-def readers_of(pid: int) -> list[int]:
-    """The processes that a process has started to work."""
-    children = psutil.Process(pid).children()
-    return [one.pid for one in children if "popen_loky" in " ".join(one.cmdline())]
 
 
 @pytest.fixture
@@ -180,7 +172,6 @@ TEXTS, PAPERS = ["--s2orc", "texts"], ["--papers", "papers"]
         (["--papers", "both/citations", *TEXTS], 2, ["holds no papers"]),
         (["--papers", "empty", *TEXTS], 2, ["empty holds nothing that citerec reads"]),
         ([*PAPERS, "--s2orc", "both"], 2, ["both holds both versions of S2ORC", "both/s2orc or both/s2orc_v2"]),
-        ([*PAPERS, "--s2orc", "empty"], 2, ["empty holds no shards of S2ORC"]),
         (["--papers", "uncounted/papers", *TEXTS], 2, ["citation count", "citerec diagnostics label"]),
         (["--papers", "fieldless/papers", *TEXTS], 2, ["no fields of study"]),
         (["--papers", "art/papers", *TEXTS], 2, ["the corpus has 0", "of one release?"]),
@@ -194,14 +185,11 @@ TEXTS, PAPERS = ["--s2orc", "texts"], ["--papers", "papers"]
         ([*PAPERS, *TEXTS, "--out", "./contexts.jsonl"], 2, ["contexts.jsonl"]),
         ([*PAPERS, *TEXTS, "--out", "length"], 2, ["length is a family of strata"]),
         ([*PAPERS, *TEXTS, "--store", "mongodb://nowhere:1/x"], 2, ["mongodb://nowhere:1/x"]),
-        ([*PAPERS, *TEXTS, "--store", "mongodb://nowhere"], 2, ["names no database"]),
         ([*PAPERS, *TEXTS, "--quota", "unknown=1"], 2, ["'unknown' has no quota of its own", "length"]),
         ([*PAPERS, *TEXTS, "--quota", "many"], 2, ["'many' is not a quota"]),
-        ([*PAPERS, *TEXTS, "--quota", "length=-1"], 2, ["is not a quota"]),
         ([*PAPERS, *TEXTS, "-c", "oversample=0"], 2, ["oversample"]),
         ([*PAPERS, *TEXTS, "--workers", "0"], 2, ["--workers"]),
         ([*PAPERS, *TEXTS, "--spacy-model", "en_core_web_nope"], 2, ["en_core_web_nope cannot be loaded"]),
-        ([*PAPERS, *TEXTS, "-c", "split=nope"], 2, ["the spaCy model nope cannot be loaded"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and "--" in "".join(value) else "",
 )

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import psutil
 import pytest
 
 from citerec.files.addresses import path_of
-from citerec.index.manifest import Manifest
 from tests.conftest import Citerec
 from tests.e2e.test_build_cli import wait_for
 from tests.e2e.test_cli import CITEREC, one_line
@@ -80,20 +77,6 @@ def test_a_diagnostic_set_is_the_same_on_ray(
     assert not (tmp_path / "addresses" / ".mine.work" / "texts").exists()
 
 
-def test_an_index_is_the_same_on_ray(
-    citerec_here: Citerec, s2_release: Path, ray_here: Any, s3: str, tmp_path: Path
-) -> None:
-    put(s2_release / "papers", f"{s3}/index/papers")
-    put(s2_release / "abstracts", f"{s3}/index/abstracts")
-    command = ("index", "build", "--max-bad", MAX_BAD)
-    for out, more in (("a", (s2_release / "papers", s2_release / "abstracts")), ("b", (f"{s3}/index", "--on", "ray"))):
-        result = citerec_here(*command, *more, "--out", out)
-        assert result.returncode == 0, result.stderr
-    one, other = (Manifest.read(tmp_path / name) for name in "ab")
-    assert (one.fingerprint, one.counts) == (other.fingerprint, other.counts)
-    assert {source.path for source in other.sources} > {f"{s3}/index/papers/{p.name}" for p in files(s2_release)}
-
-
 def test_contexts_from_address_to_address(
     citerec_here: Citerec, s2_release: Path, expected: Path, ray_here: Any, s3: str
 ) -> None:
@@ -102,27 +85,6 @@ def test_contexts_from_address_to_address(
     assert result.returncode == 0, result.stderr
     assert is_same(path_of(f"{s3}/out/contexts.jsonl"), expected)
     assert len(list(path_of(f"{s3}/out/.contexts.jsonl.work").iterdir())) > 6  # results and their receipts
-
-
-def test_a_cluster_by_ray_client(
-    citerec: Citerec, s2_release: Path, expected: Path, ray_here: Any, tmp_path: Path
-) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    cluster = ray_here.get_runtime_context().gcs_address
-    server = [sys.executable, "-m", "ray.util.client.server", "--address", cluster, "--host", "127.0.0.1"]
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([*server, "--port", str(port)], **silent) as asked:
-        try:
-            wait_for(asked, lambda: answers(port))
-            result = citerec(
-                *EXTRACT, s2_release / "s2orc_v2", "--out", "contexts.jsonl", "--on", f"ray://127.0.0.1:{port}"
-            )
-        finally:
-            asked.terminate()
-    assert result.returncode == 0 and "Set aside: " in result.stderr, result.stderr
-    assert is_same(tmp_path / "contexts.jsonl", expected)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL], ids=["stopped", "killed"])
@@ -161,12 +123,3 @@ def put(folder: Path, address: str) -> str:
     for path in folder.iterdir():
         path_of(f"{address}/{path.name}").write_bytes(path.read_bytes())
     return address
-
-
-def files(release: Path) -> list[Path]:
-    return list((release / "papers").iterdir())
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as asking:
-        return asking.connect_ex(("127.0.0.1", port)) == 0

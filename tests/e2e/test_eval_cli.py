@@ -33,13 +33,6 @@ def test_the_demo_is_measured_by_location_at_once(citerec_here: Citerec, indexed
     assert not list(indexed.glob("results*"))  # nothing is written unasked
 
 
-def test_several_systems_are_compared(citerec_here: Citerec, indexed: Path) -> None:
-    result = citerec_here("eval", "--diagnostic", "demo/intent", "--system", "bm25", "--system", "bm25-one-field")
-    assert result.returncode == 0, result.stderr
-    assert "▲ ▼ higher or lower than bm25" in result.stdout
-    assert re.search(r"^method +bm25 +55 ", result.stdout, re.MULTILINE)
-
-
 def test_overall_is_over_all_contexts_whichever_families_are_asked_for(citerec_here: Citerec, indexed: Path) -> None:
     # Some of these sentences are not of medium length, which the family of places holds constant.
     lines = (DEMO / "contexts.jsonl").read_text(encoding="utf-8").splitlines()[:60]

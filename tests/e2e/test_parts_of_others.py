@@ -9,7 +9,6 @@ import pytest
 
 from tests.conftest import DEMO, Citerec, write_lines
 from tests.e2e.test_cli import one_line
-from tests.unit.test_build import MAX_BAD, lines_of
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +24,6 @@ FAMILY = Family(
     classes=lambda _: ("one", "several"),
     class_of=lambda facts: "one" if len(facts.context.cited_ids) == 1 else "several",
     conditions=(MEDIUM,),
-    sampled=True,
 )
 ''',
     "commas.py": '''
@@ -109,19 +107,6 @@ def test_a_family_labels_a_set_and_is_measured_by_eval(
     assert re.search(rf"^mine/together +{found[0]} ", citerec("diagnostics", "show").stdout, re.MULTILINE)
 
 
-def test_a_family_is_in_a_set_that_is_built(citerec: Citerec, tmp_path: Path, s2_release: Path, others: str) -> None:
-    sources = [("--papers", "papers"), ("--citations", "citations"), ("--s2orc", "s2orc_v2")]
-    given = [word for option, name in sources for word in (option, s2_release / name)]
-    options = ("--out", "./mine", "--max-bad", MAX_BAD, "--workers", 1, "--quota", "together=2")
-    result = citerec("diagnostics", "build", *given, *options, PYTHONPATH=others)
-    assert result.returncode == 0, result.stderr
-    manifest = json.loads((tmp_path / "mine" / "manifest.json").read_text())
-    assert manifest["sampling"]["quota"]["together"] == 2
-    assert manifest["families"]["together"]["conditions"] == ["the sentence is of medium length"]
-    contexts = lines_of(tmp_path / "mine" / "contexts.jsonl")
-    assert sum("together" in one["labels"] for one in contexts if one["cell"]["family"] == "together") > 0
-
-
 def test_a_text_metric_has_its_unit_in_tables_and_page(citerec: Citerec, tmp_path: Path, others: str) -> None:
     for name, text in {"terse": "Ab, cd, ef, gh.", "wordy": "Ab cd ef gh " * 8}.items():
         record = {"input": ["A source."], "target": "Ab, cd.", "prediction": text, "writer": name}
@@ -148,7 +133,7 @@ def test_a_writer_is_named_in_errors_and_writes_a_file(citerec: Citerec, tmp_pat
     result = citerec(*given, "--writer", "shout", "-c", "writer.size=4", PYTHONPATH=others)
     assert result.returncode == 0, result.stderr
     assert "made.jsonl: 1 text by shout." in result.stdout
-    (made,) = lines_of(tmp_path / "made.jsonl")
+    made = json.loads((tmp_path / "made.jsonl").read_text())
     assert (made["prediction"], made["writer"], made["settings"]) == ("ON T", "shout", {"writer": "shout", "size": 4})
     one_line(citerec(*given, "--writer", "shoud", PYTHONPATH=others), 2, "Did you mean shout?")
     one_line(citerec(*given, "--writer", "broken", PYTHONPATH=others), 2, "'broken' cannot be loaded: AttributeError")

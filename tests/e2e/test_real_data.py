@@ -1,9 +1,7 @@
 """The road on the project's real data: counts, published figures, the author's own entries."""
 
 import re
-import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -20,7 +18,6 @@ from citerec.index.vectors import DenseOptions
 from citerec.recommend import Recommender
 from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
-from tests.conftest import ROOT, Citerec
 
 pytestmark = [pytest.mark.shared, pytest.mark.slow]
 Figures = tuple[float, float, float]
@@ -129,22 +126,6 @@ def test_evaluation_gives_the_same_figures_and_so_does_trec_eval(
     assert again.systems["bm25"].families == system.families
 
 
-@pytest.mark.parametrize("named", ["citing_key", "citing_title"])
-def test_a_citing_paper_that_is_known_by_its_doi_or_title_alone_is_left_out(
-    acm: Path, shared: Path, named: str
-) -> None:
-    contexts = [one for one in read_contexts(shared / "acm" / "contexts-dev.jsonl") if one.citing_id][::7][:80]
-    with Recommender.open(acm, "bm25") as recommender:
-        papers = recommender.store.papers({str(one.citing_id) for one in contexts})
-        asked = [
-            replace(one, **{"citing_id": None, "citing_key": None, named: value})
-            for one in contexts
-            for value in [one.citing_key if named == "citing_key" else papers[str(one.citing_id)].title]
-        ]
-        run = recommender.search_many(asked, 20)
-        assert sum(str(one.citing_id) in run[one.context_id] for one in contexts) == 0
-
-
 def test_citing_sentences_find_what_titles_do_not(acl: Path, shared: Path) -> None:
     contexts = shared / "acl" / "contexts-dev.jsonl"
     # Tight, so that docs/results.md cannot grow stale unnoticed.
@@ -166,29 +147,3 @@ def test_an_authors_library_comes_back_byte_for_byte(shared: Path, tmp_path: Pat
         for paper in list(papers.values())[::150]:
             found = recommender.search(paper.title + " <REF>", k=30)
             assert paper.paper_id in {hit.paper.paper_id for hit in found}
-
-
-def test_a_draft_of_two_pages_is_filled_from_a_library_and_an_index(
-    acm: Path, shared: Path, tmp_path: Path, citerec_here: Citerec
-) -> None:
-    """Nothing outside the five places changes; old entries stay byte for byte, and keep their keys."""
-    from pylatexenc.latexwalker import LatexWalker
-
-    draft, bib = tmp_path / "paper.tex", tmp_path / "refs.bib"
-    before = (ROOT / "tests" / "data" / "draft.tex").read_text()
-    draft.write_text(before)
-    shutil.copy(shared / "bibtex" / "sigir.bib", bib)
-    library = bib.read_bytes()
-    picks = "/probabilistic relevance framework BM25\n1\ns\ns\n/user browsing model to predict click data\n1\ns\n"
-    run = citerec_here("fill", draft, "--index", acm, "--system", "bm25", "--no-own-first", text=picks)
-    assert run.returncode == 0 and "2 of 5 places filled, 3 left; 1 new entry" in run.stderr, run.stderr
-    run = citerec_here("fill", draft, "--index", acm, "--system", "bm25", "--yes")
-    assert run.returncode == 0 and "3 of 3 places filled, 0 left" in run.stderr, run.stderr
-    after = draft.read_text()
-    for text in (before, after):
-        LatexWalker(text, tolerant_parsing=False).get_latex_nodes()
-    assert r"later \cite{?}" in after and r"\citep{robertson2009probabilistic}" in after
-    changed = [pair for pair in zip(before.splitlines(), after.splitlines(), strict=True) if pair[0] != pair[1]]
-    assert len(changed) == 5
-    assert bib.read_bytes().startswith(library)
-    assert r"\citep{10.1145/1390334.1390392}" in after and b"1390334.1390392" not in bib.read_bytes()[len(library) :]
