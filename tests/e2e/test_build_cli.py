@@ -112,18 +112,14 @@ def test_what_was_built_is_told_and_can_be_used(citerec_here: Citerec, tmp_path:
     assert "the marker is the last word" in citerec_here("diagnostics", "show", "mine/length").stdout
 
     # It is replaced by one with other options, and by nothing if anything else lies in it.
-    options = [
-        *("--quota", 2, "--quota", "length=3", "--quota", "intent=0", "-c", "conditions=false", "-c", "seed=3"),
-        *("-c", "rounds=2", "-c", "field_shares=published"),
-    ]
+    options = ["--quota", 2, "--quota", "length=3", "--quota", "intent=0", "-c", "conditions=false", "-c", "seed=3"]
     result = citerec_here(*contexts, "--out", "mine", *options)
     assert result.returncode == 0, result.stderr
     manifest = json.loads((place / "manifest.json").read_bytes())
     quota = {"length": 3, "location": 2, "intent": 0, "pos_before": 2, "pos_after": 2, "low_resource": 2}
     sampling = manifest["sampling"]
-    assert (sampling["quota"], sampling["seed"], sampling["rounds"]) == (quota, 3, 2)
+    assert (sampling["quota"], sampling["seed"]) == (quota, 3)
     assert "intent" not in manifest["families"] and manifest["families"]["length"]["conditions"] == []
-    assert manifest["bounds"]["field"]["decided_by"] == "published"
     (place / "notes.txt").write_text("precious")
     before = digests(place)
     one_line(citerec_here(*contexts, "--out", "mine"), 2, "holds other things too, such as notes.txt")

@@ -13,7 +13,7 @@ from citerec.files.addresses import path_of
 from tests.conftest import Citerec
 from tests.e2e.test_build_cli import wait_for
 from tests.e2e.test_cli import CITEREC, one_line
-from tests.unit.test_build import MAX_BAD, digests
+from tests.unit.test_build import MAX_BAD
 
 pytestmark = pytest.mark.slow
 
@@ -57,24 +57,6 @@ def test_what_was_begun_here_goes_on_on_ray_and_back(
     assert {name.removesuffix(".json") for name in after if after[name] != before.get(name)} == missing
     assert citerec_here(*command, "--workers", 1).returncode == 0
     assert times(tmp_path / "work") == after
-
-
-def test_a_diagnostic_set_is_the_same_on_ray(
-    citerec_here: Citerec, s2_release: Path, ray_here: Any, s3: str, tmp_path: Path
-) -> None:
-    """From addresses, with the results of shards at another."""
-    names = {"--papers": "papers", "--citations": "citations", "--s2orc": "s2orc_v2"}
-
-    def built(out: str, places: dict[str, object], *more: object) -> dict[str, str]:
-        options = [word for pair in places.items() for word in pair]
-        result = citerec_here("diagnostics", "build", *options, "--out", f"./{out}/mine", "--max-bad", MAX_BAD, *more)
-        assert result.returncode == 0, result.stderr
-        return digests(tmp_path / out / "mine")
-
-    alone = built("here", {option: s2_release / name for option, name in names.items()}, "--workers", 1)
-    addresses = {option: put(s2_release / name, f"{s3}/set/{name}") for option, name in names.items()}
-    assert built("addresses", addresses, "--on", "ray", "-c", f"work={s3}/set/work") == alone
-    assert not (tmp_path / "addresses" / ".mine.work" / "texts").exists()
 
 
 def test_contexts_from_address_to_address(

@@ -21,9 +21,8 @@ ENTRY = f"@Article{{own ,\r\n title={{Okapi own{ESCAPES}}},\tauthor={{Lee{ESCAPE
 def corpus(tmp_path: Path) -> Path:
     text = f"okapi{ESCAPES} words"
     release = tmp_path / "release"
-    named = {"authors": [{"name": text}], "externalids": {"DOI": text, f"X{ESCAPES}": "1"}}
-    paper = s2ag_paper(1, text, venue=text, year=2001, s2fieldsofstudy=[{"category": text}], **named)
-    write_lines(release / "papers" / "p.jsonl", [paper])
+    named = {"authors": [{"name": text}], "externalids": {"DOI": text}, "s2fieldsofstudy": [{"category": text}]}
+    write_lines(release / "papers" / "p.jsonl", [s2ag_paper(1, text, venue=text, year=2001, **named)])
     write_lines(release / "abstracts" / "a.jsonl", [{"corpusid": 1, "abstract": f"{text}. {text}."}])
     write_lines(release / "tldrs" / "t.jsonl", [{"corpusid": 1, "text": text}])
     citation = {"citationid": 1, "citingcorpusid": 9, "citedcorpusid": 1, "contexts": [text], "intents": None}

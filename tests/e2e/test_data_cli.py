@@ -85,13 +85,10 @@ def test_what_is_wrong_is_one_line(citerec_here: Citerec, texts: Path, tmp_path:
         ((*bench, "missing.json"), 2, "missing.json"),
         ((*bench, "other.jsonl"), 1, "none of the four data sets"),
         ((*bench, "bad.jsonl"), 1, "bad.jsonl, line 1: related_work"),
-        (("citesum", texts, "--index", "nothing"), 2, "nothing"),
         (("related-work", texts), 2, "index"),
         ((*pairs, texts, "-c", "rouge1=50"), 2, "50"),
-        ((*pairs, texts, "-c", "split=klingon"), 2, "klingon"),
         ((*pairs, texts, "-c", "validation=0.7", "-c", "test=0.7"), 2, "add up"),
         ((*pairs, texts, "-c", "rouge1=1"), 1, "no text is kept"),
-        ((*pairs, "nowhere"), 2, "nowhere does not exist"),
         ((*pairs, "other.jsonl"), 1, "1 of 1 texts are bad"),
     ]:
         one_line(citerec_here("data", *arguments, "--out", "out"), code, told)

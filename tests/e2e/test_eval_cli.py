@@ -33,25 +33,6 @@ def test_the_demo_is_measured_by_location_at_once(citerec_here: Citerec, indexed
     assert not list(indexed.glob("results*"))  # nothing is written unasked
 
 
-def test_overall_is_over_all_contexts_whichever_families_are_asked_for(citerec_here: Citerec, indexed: Path) -> None:
-    # Some of these sentences are not of medium length, which the family of places holds constant.
-    lines = (DEMO / "contexts.jsonl").read_text(encoding="utf-8").splitlines()[:60]
-    write_lines(indexed / "contexts.jsonl", map(json.loads, lines))
-    command = ["eval", "--contexts", "contexts.jsonl", "--system", "bm25", "--metrics", "mrr@10"]
-    everything = json.loads(citerec_here(*command, "--format", "json").stdout)
-    one = json.loads(citerec_here(*command, "--diagnostic", "location", "--format", "json", "--out", "one").stdout)
-    overall = [[mean for mean in value["means"] if mean["family"] == "overall"] for value in (one, everything)]
-    assert (overall[0][0]["n"], overall[0]) == (60, overall[1])
-    assert list(one["families"]) == ["location"]
-    for value in (one, everything):
-        in_class = sum(mean["n"] for mean in value["means"] if mean["family"] == "location")
-        assert value["without_class"]["location"] == 60 - in_class == 18
-    shown = citerec_here(*command, "--diagnostic", "location").stdout
-    assert "(location)  held constant: the sentence is of medium length; 18 contexts have no class" in shown
-    assert "18 contexts have no class" in (indexed / "one" / "report.html").read_text(encoding="utf-8")
-    assert "18 contexts have no class" in citerec_here("report", "one").stdout
-
-
 def test_settings_and_recipes_change_what_is_measured(citerec_here: Citerec, indexed: Path) -> None:
     given = ("eval", "--diagnostic", "intent", "--metrics", "mrr@10", "--format", "json")
     (indexed / "mine.toml").write_text("[words.bm25]\nk1 = 0.01\n")
@@ -74,8 +55,7 @@ def test_results_are_written_and_a_run_gives_the_same_figures(citerec_here: Cite
     first = citerec_here(*command)
     assert first.returncode == 0, first.stderr
     assert "results/demo/report.html" in first.stderr
-    value = json.loads((indexed / "results" / "demo" / "meta.json").read_text())
-    assert value["command"].startswith("citerec eval --diagnostic location --system bm25")
+    assert (indexed / "results" / "demo" / "meta.json").is_file()
     shown = json.loads(citerec_here(*command[:-2], "--format", "json").stdout)
     system = shown["systems"]["bm25"]
     again = citerec_here("eval", "--diagnostic", "location", "--run", "results/demo/runs/bm25.trec", "--format", "json")
@@ -133,31 +113,26 @@ def test_contexts_of_ones_own_become_a_set(citerec_here: Citerec, indexed: Path)
     assert re.search(rf"^first +71 +{FIGURE}", result.stdout, re.MULTILINE), result.stderr
 
 
-BAD_RUNS = [
-    ("demo-001-1 Q0 900000001 1 2.0 x\ndemo-001-1 Q0 1 2 1.0 x\n", "line 2: the paper '1' is not in the index"),
-    ("demo-001-1 Q0 900000001 1 2.0 x\nnobody Q0 900000001 1 2.0 x\n", "line 2: there is no context 'nobody'"),
-    ("demo-001-1 Q0 900000001 1 2.0 x\n" * 2, "line 2: context demo-001-1 and paper 900000001 are already in line 1"),
-    ("demo-001-1 Q0 900000001 1 nan x\n", "line 1: the score 'nan' is not a number"),
-    ("demo-001-1 900000001 1 2.0 x\n", "line 1: 5 columns where 6 should be"),
-    ("", "run.trec is empty"),
-]
-
-
 def test_bad_runs(citerec_here: Citerec, indexed: Path) -> None:
-    for text, message in BAD_RUNS:
+    first = "demo-001-1 Q0 900000001 1 2.0 x\n"
+    for text, message in [
+        (f"{first}demo-001-1 Q0 1 2 1.0 x\n", "line 2: the paper '1' is not in the index"),
+        (f"{first}nobody Q0 900000001 1 2.0 x\n", "line 2: there is no context 'nobody'"),
+        (first * 2, "line 2: context demo-001-1 and paper 900000001 are already in line 1"),
+        ("demo-001-1 Q0 900000001 1 nan x\n", "line 1: the score 'nan' is not a number"),
+        ("demo-001-1 900000001 1 2.0 x\n", "line 1: 5 columns where 6 should be"),
+        ("", "run.trec is empty"),
+    ]:
         (indexed / "run.trec").write_text(text)
         one_line(citerec_here("eval", "--run", "run.trec"), 2, message)
 
 
-BAD_CONTEXTS = [
-    ({"text": "No marker.", "cited_ids": [900000001]}, "line 2: the text holds 0 <REF>"),
-    ({"text": "A <REF> b.", "cited_ids": []}, "line 2: cited_ids is missing or empty"),
-    ({"text": "A <REF> b.", "cited_ids": [1], "labels": 3}, "line 2: labels"),
-]
-
-
 def test_bad_contexts(citerec_here: Citerec, indexed: Path) -> None:
-    for record, message in BAD_CONTEXTS:
+    for record, message in [
+        ({"text": "No marker.", "cited_ids": [900000001]}, "line 2: the text holds 0 <REF>"),
+        ({"text": "A <REF> b.", "cited_ids": []}, "line 2: cited_ids is missing or empty"),
+        ({"text": "A <REF> b.", "cited_ids": [1], "labels": 3}, "line 2: labels"),
+    ]:
         write_lines(indexed / "contexts.jsonl", [{"text": "Good <REF>.", "cited_ids": [900000001]}, record])
         one_line(citerec_here("eval", "--contexts", "contexts.jsonl"), 2, message)
         one_line(citerec_here("diagnostics", "label", "contexts.jsonl", "--out", "x"), 2, message)
@@ -171,17 +146,13 @@ def test_bad_contexts(citerec_here: Citerec, indexed: Path) -> None:
         (["--diagnostic", "demo/locaton"], ["there is no family 'locaton'", "location"]),
         (["--metrics", "recal@10"], ["there is no metric 'recal@10'", "Metrics are: recall"]),
         (["--metrics", "recall@100", "-k", "50"], ["recall@100 looks at 100 hits", "-k 100"]),
-        (["-k", "1000"], ["-k 1,000 is not between 1 and the 252 papers"]),
         (["--system", "bm52"], ["there is no system 'bm52'", "bm25"]),
         (["--system", "bm25", "--run", "bm25=x.trec"], ["two systems are called 'bm25'", "--run NAME=FILE"]),
-        (["--run", "none.trec"], ["cannot read none.trec"]),
-        (["--system", "bm25", "--run", "a$b=x.trec"], ["'a$b' cannot name a system"]),
         (["--out", "."], ["is the current folder, or holds it"]),
         (["--out", "indexes/demo/CURRENT/x"], ["cannot write", "is not a folder to write to"]),
         (["--contexts", "none.jsonl"], ["cannot read none.jsonl"]),
         (["--set", "demo", "--contexts", "x.jsonl"], ["give one of --set and --contexts"]),
         (["--diagnostic", "demo/location", "--set", "other"], ["one set at a time"]),
-        (["--seed", "-1"], ["--seed", ">= 0"]),
         (["--workers", "0"], ["--workers"]),
         (["--out", "indexes"], ["indexes exists and is no folder of results"]),
     ],

@@ -52,15 +52,6 @@ def test_a_ranker_is_trained_and_used(citerec_here: Citerec, index: Path, tmp_pa
     assert new.returncode == 0 and "training" not in new.stdout + new.stderr
 
 
-@pytest.mark.parametrize("command", ["build", "add"])
-def test_what_was_trained_outlives_its_index(citerec_here: Citerec, index: Path, command: str) -> None:
-    trained_of(index, "ltr").mkdir(parents=True)
-    (trained_of(index, "ltr") / "model.txt").write_text("trees")
-    made = citerec_here("index", command, *((DEMO, "--out", index) if command == "build" else (index, DEMO)))
-    assert made.returncode == 0, made.stderr
-    assert (trained_of(index, "ltr") / "model.txt").read_text() == "trees"
-
-
 @pytest.mark.parametrize(
     ("system", "remedy"),
     [
@@ -74,16 +65,3 @@ def test_what_an_index_lacks_is_said_with_a_remedy(
 ) -> None:
     given = demo_index if system == "dense" else index
     one_line(citerec_here("recommend", SENTENCE, "--system", system, "--index", given), 2, remedy)
-
-
-def test_what_one_writes_takes_part_in_the_search(citerec_here: Citerec, index: Path) -> None:
-    def titles(*more: str) -> set[str]:
-        asked = citerec_here("recommend", "This follows <REF>.", "--index", index, "--format", "json", "-k", "3", *more)
-        assert asked.returncode == 0, asked.stderr
-        return {hit["title"] for hit in json.loads(asked.stdout)}
-
-    assert "Attention Is All You Need" in titles("--title", "Neural machine translation with attention")
-    assert "Attention Is All You Need" not in titles("--title", "Attitudes towards genetically modified food")
-    unknown = citerec_here("recommend", "This follows <REF>.", "--index", index, "--citing", "12")
-    assert unknown.returncode == 2
-    assert "--title" in unknown.stderr
