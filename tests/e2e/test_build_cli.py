@@ -1,10 +1,8 @@
-"""`citerec diagnostics build` from outside: stopped and taken up again, its options, and whatever is given wrong."""
+"""`citerec diagnostics build` from outside: stopped and its options, and whatever is given wrong."""
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,34 +13,9 @@ import pytest
 
 from tests.conftest import Citerec, s2ag_paper, write_lines
 from tests.e2e.test_cli import CITEREC, one_line
-from tests.unit.test_build import MAX_BAD, build, digests, lines_of, sources, write_papers, write_strangers
+from tests.unit.test_build import MAX_BAD, World, digests, lines_of, write_papers, write_strangers, write_truth
 
 PATIENCE_SECONDS = 60
-NO_MODEL = "There is no spaCy model en_core_web_sm"
-
-Start = Callable[..., "subprocess.Popen[str]"]
-
-
-@pytest.fixture
-def command(s2_release: Path) -> list[object]:
-    return [
-        *("diagnostics", "build", "--papers", s2_release / "papers", "--citations", s2_release / "citations"),
-        *("--s2orc", s2_release / "s2orc_v2", "--out", "./mine", "-c", "oversample=1000"),
-        *("--max-bad", MAX_BAD, "--workers", 1),
-    ]
-
-
-def started(folder: Path, arguments: list[object]) -> "subprocess.Popen[str]":
-    command = [CITEREC, *map(str, arguments)]
-    return subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
-def receipts(folder: Path, counted: str = "") -> dict[Path, int]:
-    """The shards that are done, and when they were; `counted` is what their step counts."""
-    paths = (folder / ".mine.work").glob("*/*.json")
-    return {path: path.stat().st_mtime_ns for path in paths if f'"{counted}' in path.read_text()}
 
 
 def wait_for(process: "subprocess.Popen[str]", ready: Callable[[], bool]) -> None:
@@ -53,35 +26,11 @@ def wait_for(process: "subprocess.Popen[str]", ready: Callable[[], bool]) -> Non
     assert ready()
 
 
-@pytest.mark.slow
-def test_a_build_that_is_killed_and_stopped_goes_on(
-    citerec_here: Citerec, tmp_path: Path, command: list[object], s2_release: Path
-) -> None:
-    with started(tmp_path, command) as process:
-        wait_for(process, lambda: len(receipts(tmp_path, "sentences")) >= 1)
-        os.killpg(process.pid, signal.SIGKILL)
-    killed, extracted = receipts(tmp_path), len(receipts(tmp_path, "sentences"))
-    assert extracted < 3 and not (tmp_path / "mine").exists()
-    with started(tmp_path, command) as process:
-        wait_for(process, lambda: len(receipts(tmp_path, "sentences")) > extracted)
-        os.killpg(process.pid, signal.SIGINT)
-        out, said = process.communicate(timeout=PATIENCE_SECONDS)
-    if process.returncode:  # where others keep the processors busy, all may be done before the signal is sent
-        assert (process.returncode, out) == (1, "")
-        assert said.strip() == "citerec: stopped. Nothing is lost: repeat the command to resume or restart."
-        assert not (tmp_path / "mine").exists()
-    stopped = receipts(tmp_path)
-    assert killed.items() <= stopped.items()  # what was done was not done again
-    assert citerec_here(*command).returncode == 0
-    assert stopped.items() <= receipts(tmp_path).items()
-    expected = build(tmp_path / "undisturbed" / "mine", sources(s2_release))
-    assert digests(tmp_path / "mine") == digests(expected.path)
-    assert not list(tmp_path.glob(".mine.writing"))
-
-
-def test_a_process_that_reads_is_killed(tmp_path: Path, command: list[object]) -> None:
+def test_a_process_that_reads_is_killed(tmp_path: Path, s2_release: Path) -> None:
     """As when memory runs out."""
-    with started(tmp_path, [*command[:-1], 2]) as process:
+    command = [CITEREC, "diagnostics", "build", "--papers", s2_release / "papers", "--s2orc", s2_release / "s2orc_v2"]
+    options = ["--out", "./mine", "--max-bad", str(MAX_BAD), "--workers", "2"]
+    with subprocess.Popen([*command, *options], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         wait_for(process, lambda: any((tmp_path / ".mine.work" / "texts").glob(".*.writing")))
         children = psutil.Process(process.pid).children()
         next(one for one in children if "popen_loky" in " ".join(one.cmdline())).kill()
@@ -91,19 +40,12 @@ def test_a_process_that_reads_is_killed(tmp_path: Path, command: list[object]) -
     assert not (tmp_path / "mine").exists()
 
 
-@pytest.fixture
-def contexts(s2_release: Path, tmp_path: Path) -> list[object]:
-    """The command that builds from contexts: quick."""
-    from tests.unit.test_build import World, write_truth
-
-    write_truth(tmp_path / "contexts.jsonl", World(s2_release))
-    return ["diagnostics", "build", "--papers", s2_release / "papers", "--from", "contexts.jsonl", "--workers", 1]
-
-
-def test_what_was_built_is_told_and_can_be_used(citerec_here: Citerec, tmp_path: Path, contexts: list[object]) -> None:
+def test_what_was_built_is_told_and_can_be_used(citerec_here: Citerec, tmp_path: Path, s2_release: Path) -> None:
+    write_truth(tmp_path / "contexts.jsonl", World(s2_release))  # from contexts: quick
+    contexts = ("diagnostics", "build", "--papers", s2_release / "papers", "--from", "contexts.jsonl", "--workers", 1)
     result = citerec_here(*contexts, "--out", "mine", "-c", "oversample=1000")
     assert result.returncode == 0, result.stderr
-    assert NO_MODEL in result.stderr and len(result.stderr.splitlines()) == 1
+    assert "There is no spaCy model en_core_web_sm" in result.stderr and len(result.stderr.splitlines()) == 1
     place = tmp_path / "diagnostics" / "mine"
     assert f"diagnostics/mine  {len(lines_of(place / 'contexts.jsonl')):,} contexts chosen" in result.stdout
     assert re.search(r"^1,500 +papers of the corpus *$", result.stdout, re.MULTILINE)

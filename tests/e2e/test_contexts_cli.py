@@ -2,11 +2,8 @@
 
 import gzip
 import json
-import os
 import re
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +14,6 @@ from tests.conftest import Citerec
 from tests.e2e.test_cli import CITEREC, one_line
 from tests.unit.test_build import World, is_complete, key_of, lines_of
 
-PATIENCE_SECONDS = 60
 PLACED = ("text", "before", "after", "section", "marker", "style", "end")
 
 
@@ -72,31 +68,6 @@ def test_single_citations_are_those_of_the_truth(extracted: tuple[Path, str], wo
 def is_sound(line: bytes) -> bool:
     record = json.loads(line) if line.startswith(b'{"') and line.endswith(b"}") else {}
     return bool(record.get("corpusid") and (record["body"] or {}).get("text"))
-
-
-def test_extraction_that_is_killed_goes_on(
-    citerec_here: Citerec, tmp_path: Path, s2_release: Path, extracted: tuple[Path, str]
-) -> None:
-    options = ("--out", "contexts.jsonl", "--workers", "1", "--max-bad", "0.1")
-    command = ["contexts", "extract", str(s2_release / "s2orc_v2"), *options]
-    work = tmp_path / ".contexts.jsonl.work"
-    with subprocess.Popen([CITEREC, *command], cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
-        until = time.monotonic() + PATIENCE_SECONDS
-        # The first of the three shards of the second pass: the first pass lists the texts.
-        while len(list(work.glob("*.json"))) < 4 and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGKILL)
-    done = {path.name: path.stat().st_mtime_ns for path in work.glob("*.json")}
-    assert len(done) in (4, 5)
-    assert not (tmp_path / "contexts.jsonl").exists()
-    for _ in range(2):  # it goes on, and then has nothing left to do
-        assert citerec_here(*command).returncode == 0
-        for name in ("contexts.jsonl", "contexts.jsonl.quarantine.jsonl"):
-            assert (tmp_path / name).read_bytes() == extracted[0].with_name(name).read_bytes()
-        now = {path.name: path.stat().st_mtime_ns for path in work.glob("*.json")}
-        assert done.items() <= now.items()
-        done = now
-    assert written(tmp_path) == ["contexts.jsonl", "contexts.jsonl.quarantine.jsonl"]
 
 
 def test_what_stands_beside_a_file(citerec_here: Citerec, tmp_path: Path, s2_release: Path) -> None:

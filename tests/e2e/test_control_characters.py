@@ -39,22 +39,11 @@ def test_no_control_character_of_a_corpus_reaches_the_terminal(
 ) -> None:
     assert citerec_here("index", "build", corpus, "own.bib", "--out", "index").returncode == 0
     sentence = f"The okapi{ESCAPES} words <REF>."
-    ask, run = ("recommend", "--index", "index"), ("run", "contexts.jsonl", "--index", "index")
-    shown = [
-        citerec_here(*command)
-        for command in [
-            [*ask, sentence],
-            [*ask, sentence, "--explain", "--tldr"],
-            [*ask, sentence, "--format", "json", "--explain"],
-            [*ask, sentence, "--sort", "venue"],
-            [*run, "--format", "json"],
-            [*run, "-k", "1"],
-            ["index", "info", "index"],
-            ["index", "info", "index", "--format", "json"],
-            ["index", "info"],
-            ["recommend", "x", "--index", f"index{ESCAPES}"],
-        ]
-    ]
+    ask, run, info = ("recommend", "--index", "index"), ("run", "contexts.jsonl", "--index", "index"), ("index", "info")
+    commands: list[tuple[str, ...]] = [(*ask, sentence), (*ask, sentence, "--explain", "--tldr")]
+    commands += [(*ask, sentence, "--format", "json", "--explain"), (*ask, sentence, "--sort", "venue")]
+    commands += [(*run, "--format", "json"), run, info, (*info, "index"), (*info, "index", "--format", "json")]
+    shown = [citerec_here(*one) for one in [*commands, ("recommend", "x", "--index", f"index{ESCAPES}")]]
     for result in shown:
         assert not CONTROLS.search(result.stdout + result.stderr), result.args
     assert [result.returncode for result in shown] == [0] * (len(shown) - 1) + [2]

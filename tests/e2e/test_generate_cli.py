@@ -1,18 +1,9 @@
 """`citerec write` and `recommend --tldr`, without a model."""
 
 import json
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import orjson
-import pytest
-
-from citerec.errors import WriterError
-from citerec.files.progress import no_progress
-from citerec.write.drafting import write_batch
-from citerec.write.task_files import read_prediction_file
-from citerec.write.tasks import Prediction, TextTask, terms_of
-from citerec.write.writers.extractive import ExtractiveWriter, lead
+from citerec.write.tasks import terms_of
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line
 
@@ -61,13 +52,9 @@ def test_a_corpus_s_own_tldr_is_shown_as_such(citerec_here: Citerec, tmp_path: P
 
 
 def test_related_work(citerec_here: Citerec, demo_index: Path) -> None:
-    papers = f"{LSTM},{ATTENTION}"
-    found = citerec_here(
-        "write", "related-work", "--papers", papers, "--index", demo_index, "--writer", "lead-each", "--format", "json"
-    )
-    value = json.loads(found.stdout)
-    assert [sentence["drawn_from"] for sentence in value["sentences"]] == [[0], [1]]
-    assert "[0]" in value["sentences"][0]["text"]
+    write = ("write", "related-work", "--papers", f"{LSTM},{ATTENTION}", "--index", demo_index, "--writer", "lead-each")
+    sentences = json.loads(citerec_here(*write, "--format", "json").stdout)["sentences"]
+    assert [sentence["drawn_from"] for sentence in sentences] == [[0], [1]] and "[0]" in sentences[0]["text"]
 
 
 def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: Path) -> None:
@@ -75,37 +62,33 @@ def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: P
         {"id": "a", "input": ["<abs> We. </abs>", "We propose saws. They cut."], "target": "[0] cut.", "note": 1},
         {"id": "b", "input": ["Trees fall."], "target": "[0] fall."},
     ]
-    out = tmp_path / "out.jsonl"
-    done = citerec_here(
-        "write", "batch", write_lines(tmp_path / "t.jsonl", tasks), "--writer", "lead-each", "--out", out
-    )
-    assert done.returncode == 0, done.stderr
-    assert "2 texts by lead-each" in done.stdout
-    records = [orjson.loads(line) for line in out.read_bytes().splitlines()]
+    write_lines(tmp_path / "t.jsonl", tasks)
+    done = citerec_here("write", "batch", "t.jsonl", "--writer", "lead-each", "--out", "out.jsonl")
+    assert "2 texts by lead-each" in done.stdout, done.stderr
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [{name: record[name] for name in task} for task, record in zip(tasks, records, strict=True)] == tasks
     assert [record["prediction"] for record in records] == ["We propose saws [0].", "Trees fall [0]."]
-    assert not list(tmp_path.glob(".out*"))
     assert all(record["settings"] == {"writer": "lead-each"} for record in records)
-    oracle = citerec_here("write", "batch", out, "--writer", "ext-oracle", "--out", tmp_path / "oracle.jsonl")
+    oracle = citerec_here("write", "batch", "out.jsonl", "--writer", "ext-oracle", "--out", "oracle.jsonl")
     assert "an upper bound, not a system" in oracle.stderr
-    assert all(orjson.loads(line)["knows_target"] for line in (tmp_path / "oracle.jsonl").read_bytes().splitlines())
+    assert (tmp_path / "oracle.jsonl").read_text().count('"knows_target":true') == 2
 
 
 def test_bad_input_is_one_line(citerec_here: Citerec, demo_index: Path, tmp_path: Path) -> None:
     citation, related = ("citation", SENTENCE), ("related-work", "--papers")
-    for arguments, code, said in [
-        (("citation", "No marker."), 2, "the sentence holds 0 <REF>"),
-        (("citation", "Two <REF> and <REF>."), 2, "the sentence holds 2 <REF>"),
-        ((*citation, "--writer", "leed"), 2, "there is no writer 'leed'"),
-        ((*citation, "--writer", "no/such-folder/here"), 2, "there is no"),
-        ((*citation, "--papers", "1,2"), 2, "has no paper '1', '2'"),
-        ((*citation, "--papers", ",,"), 2, "there is no paper id"),
-        ((*citation, "--writer", "ext-oracle"), 2, "needs a target"),
-        (("tldr", "1"), 2, "has no paper '1'"),
-        ((*related, LSTM, "--input", "full"), 2, "needs full texts"),
-        ((*related, LSTM, "--target", "nobody"), 2, "there is no paper and no file 'nobody'"),
+    for arguments, said in [
+        (("citation", "No marker."), "the sentence holds 0 <REF>"),
+        (("citation", "Two <REF> and <REF>."), "the sentence holds 2 <REF>"),
+        ((*citation, "--writer", "leed"), "there is no writer 'leed'"),
+        ((*citation, "--writer", "no/such-folder/here"), "there is no"),
+        ((*citation, "--papers", "1,2"), "has no paper '1', '2'"),
+        ((*citation, "--papers", ",,"), "there is no paper id"),
+        ((*citation, "--writer", "ext-oracle"), "needs a target"),
+        (("tldr", "1"), "has no paper '1'"),
+        ((*related, LSTM, "--input", "full"), "needs full texts"),
+        ((*related, LSTM, "--target", "nobody"), "there is no paper and no file 'nobody'"),
     ]:
-        one_line(citerec_here("write", *arguments, "--index", demo_index), code, said)
+        one_line(citerec_here("write", *arguments, "--index", demo_index), 2, said)
     write_lines(tmp_path / "bad.jsonl", [{"target": "x"}])
     write_lines(tmp_path / "good.jsonl", [{"input": ["Trees fall."]}])
     for name, out, said in [
@@ -115,26 +98,3 @@ def test_bad_input_is_one_line(citerec_here: Citerec, demo_index: Path, tmp_path
     ]:
         one_line(citerec_here("write", "batch", name, "--writer", "lead", "--out", out), 2, said)
     assert not (tmp_path / "out.jsonl").exists()
-
-
-def test_a_batch_that_was_stopped_goes_on(tmp_path: Path) -> None:
-    """A writer that fails at the third task is asked again from there."""
-    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": name, "input": [f"Text {name}."]} for name in "abcd"])
-    asked: list[str] = []
-
-    class Failing(ExtractiveWriter):
-        def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
-            for task in tasks:
-                asked.append(task.task_id)
-                if asked == ["a", "b", "c"]:
-                    raise WriterError("stopped", "Go on.")
-                yield self.write(task)
-
-    writer, out = Failing("lead", lead), tmp_path / "out.jsonl"
-    with pytest.raises(WriterError):
-        write_batch(tasks, writer, out, on_progress=no_progress)
-    assert not out.exists()
-    assert write_batch(tasks, writer, out, on_progress=no_progress).texts == 4
-    assert asked == ["a", "b", "c", "c", "d"]
-    assert [record.task.task_id for record in read_prediction_file(out)] == list("abcd")
-    assert not list(tmp_path.glob(".out*"))

@@ -1,8 +1,6 @@
 """Systems that ask a web service, on the command line, in a folder without an index."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,15 +75,3 @@ def test_failures_are_one_line(citerec_here: Citerec, services: Services, silent
     one_line(citerec_here(*ask), 2, "S2_API_KEY")
     one_line(citerec_here(*ask, "-c", f"s2_api.url=http://127.0.0.1:{silent_port}"), 2, "citerec index build")
     one_line(citerec_here(*ask, "-c", "s2_api.url=here"), 2, "systems --settings")
-
-
-def test_java_and_models_are_not_loaded(services: Services, tmp_path: Path) -> None:
-    program = (
-        "import sys\n"
-        "from citerec import Recipe, Recommender\n"
-        f"recipe = Recipe.load('s2-api', {services.settings!r})\n"
-        f"assert Recommender.open(system=recipe).search({SENTENCE!r}, 1)\n"
-        "print(sorted({'torch', 'transformers', 'jpype', 'sklearn', 'pandas'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout == "[]\n"
