@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import re
 import resource
 import signal
@@ -11,11 +10,11 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
+import rispy
 
 from citerec.index.manifest import Manifest, generation_of, is_index
-from tests.conftest import DEMO, ROOT, Citerec, s2ag_paper, write_lines
+from tests.conftest import DEMO, Citerec, s2ag_paper, write_lines
 
 CITEREC = Path(sys.executable).with_name("citerec")
 SENTENCE = "Many trees grown on resampled data vote together <REF>."
@@ -45,6 +44,11 @@ def test_recommend_in_its_forms(citerec_here: Citerec, demo_index: Path) -> None
     assert hits[0]["title"] == "Random Forests"
     assert isinstance(hits[0]["paper_id"], int)  # as in S2AG, and as in `cited_ids`
     assert sorted((hit["score"] for hit in hits), reverse=True) == [hit["score"] for hit in hits]
+    items = json.loads(citerec_here(*asked, SENTENCE, "--format", "csl").stdout)
+    assert [item["title"] for item in items] == [hit["title"] for hit in hits]
+    records = rispy.loads(citerec_here(*asked, SENTENCE, "--format", "ris").stdout)
+    assert [record["title"] for record in records] == [hit["title"] for hit in hits]
+    assert citerec_here(*asked, SENTENCE, "--format", "bibtex").stdout.startswith("@article{breiman2001random,")
     old = json.loads(citerec_here(*asked, SENTENCE, "--format", "json", "--year-to", 1995).stdout)
     assert max(hit["year"] for hit in old) <= 1995
     text = "Forests of trees vote <REF>. Another matter are ulcers caused by curved bacilli <REF>."
@@ -65,13 +69,9 @@ def test_contexts_become_a_trec_run(citerec_here: Citerec, demo_index: Path, tmp
     assert all(len(row) == 6 and row[1] == "Q0" and row[5] == "citerec" for row in rows)
     records = map(json.loads, contexts.read_text(encoding="utf-8").splitlines())
     gold = {record["context_id"]: str(record["cited_ids"][0]) for record in records}
-    by_context = {name: list(group) for name, group in itertools.groupby(rows, lambda row: row[0])}
-    assert set(by_context) == set(gold)
-    for ranked in by_context.values():
-        assert [int(row[3]) for row in ranked] == list(range(1, len(ranked) + 1))
-        assert all(float(above[4]) > float(below[4]) for above, below in itertools.pairwise(ranked))
-    found = sum(gold[name] in {row[2] for row in ranked[:10]} for name, ranked in by_context.items())
-    assert found / len(gold) > 0.8
+    assert {row[0] for row in rows} == set(gold)
+    assert all(int(row[3]) == 1 or float(before[4]) > float(row[4]) for before, row in itertools.pairwise(rows))
+    assert sum(gold[row[0]] == row[2] and int(row[3]) <= 10 for row in rows) / len(gold) > 0.8
 
 
 def test_the_life_of_an_index(citerec_here: Citerec, tmp_path: Path) -> None:
@@ -160,22 +160,17 @@ def test_no_index_and_several(citerec_here: Citerec, tmp_path: Path) -> None:
     one_line(citerec_here("recommend", "x <REF>", "--index", "indexes"), 2, "Choose one of those in it: indexes/a, ind")
 
 
-@pytest.mark.parametrize(
-    ("content", "code", "parts"),
-    [
-        (None, 2, ["does not exist"]),
+def test_bad_sources_are_one_line(citerec_here: Citerec, tmp_path: Path) -> None:
+    torn = b'{"paper_id": 1}\n{"paper_id": 2, "ti'
+    one_line(citerec_here("index", "build", "s.jsonl", "--out", "x"), 2, "does not exist")
+    for content, code, parts in [
         (b"", 2, ["no format that citerec recognises", "--format"]),
-        (b'{"paper_id": 1}\n{"paper_id": 2, "ti', 1, ["2 of 2 records are bad: none is good", "line 1", "--max-bad"]),
+        (torn, 1, ["2 of 2 records are bad: none is good", "line 1", "--max-bad"]),
         (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03broken", 2, ["gzip stream is broken", "zcat"]),
-    ],
-)
-def test_bad_sources_are_one_line(
-    citerec_here: Citerec, tmp_path: Path, content: bytes | None, code: int, parts: list[str]
-) -> None:
-    if content is not None:
+    ]:
         (tmp_path / "s.jsonl").write_bytes(content)
-    one_line(citerec_here("index", "build", "s.jsonl", "--out", "x"), code, *parts)
-    assert not is_index(tmp_path / "x")
+        one_line(citerec_here("index", "build", "s.jsonl", "--out", "x"), code, *parts)
+        assert not is_index(tmp_path / "x")
 
 
 def big_source(tmp_path: Path, papers: int) -> Path:
@@ -231,20 +226,6 @@ def test_a_build_that_is_killed_or_stopped_goes_on(citerec_here: Citerec, tmp_pa
     assert citerec_here(*asked, "x").stdout == citerec_here(*asked, "undisturbed").stdout
 
 
-def test_the_processes_of_a_killed_build_do_not_stay(tmp_path: Path) -> None:
-    for number in range(2):
-        rows = ({"paper_id": f"{number}-{n}", "title": "okapi " * 40} for n in range(40_000))
-        write_lines(tmp_path / "s" / f"{number}.jsonl", rows)
-    command, pipe = [CITEREC, "index", "build", "s", "--out", "x"], subprocess.PIPE
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=subprocess.STDOUT)
-    while len(others := psutil.Process(process.pid).children()) < 2:
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.kill()
-    process.communicate(timeout=60)  # ends only when nobody holds the other end of the pipe
-    assert psutil.wait_procs(others, timeout=60)[1] == []
-
-
 PARTS = ("jpype", "lightgbm", "faiss", "ranx", "scipy", "matplotlib", "spacy", "torch", "transformers")
 
 
@@ -291,25 +272,6 @@ def test_a_reader_that_leaves_is_no_error(demo_index: Path, tmp_path: Path, comm
     run = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "Traceback" not in run.stderr and "Broken" not in run.stderr
     assert (tmp_path / "results" / "meta.json").exists() == command.startswith("eval")  # written all the same
-
-
-@pytest.mark.slow
-def test_it_works_from_a_wheel(tmp_path: Path) -> None:
-    """What `citerec demo` and the page of `citerec serve` need is inside the wheel."""
-    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
-    subprocess.run(wheel, check=True, capture_output=True)
-    (built,) = tmp_path.glob("citerec-*.whl")
-    subprocess.run([sys.executable, "-m", "zipfile", "-e", built, tmp_path / "site"], check=True)
-    shipped = {path.name for path in (tmp_path / "site" / "citerec" / "serve" / "page").iterdir()}
-    assert shipped == {path.name for path in (ROOT / "citerec" / "serve" / "page").iterdir()} >= {"index.html"}
-    code = "import citerec; from citerec.cli.main import main; print(citerec.__file__); main()"
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
-    result = subprocess.run(
-        [sys.executable, "-c", code, "demo"], cwd=tmp_path, capture_output=True, text=True, env=environment, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    assert str(tmp_path / "site") in result.stdout
-    assert "indexes/demo built: 252 papers" in result.stdout
 
 
 def test_the_systems_are_listed_with_what_they_lack(citerec_here: Citerec, demo_index: Path) -> None:

@@ -95,11 +95,9 @@ def test_from_a_release_to_an_index(server: S2agServer, citerec_here: Citerec, t
         (["get", "s2ga", "--out", "cs"], "Did you mean s2ag"),
         (["get", "s2ag", "--out", "cs", "--language", "en"], "does not say languages"),
         (["get", "s2ag", "--out", "cs", "--ids", "none"], "cannot read none"),
-        (["get", "s2ag", "--out", "."], "is the current folder"),
         (["get", "s2ag", "--out", "cs", "--build", "full"], "full exists and is not an index"),
         (["get", "s2ag", "--out", "cs"], "10 bytes are free"),
         (["show", "nothing"], "there is no corpus 'nothing'"),
-        (["show", "."], ". is no fetched corpus"),
         (["update", "nothing"], "nothing is no fetched corpus"),
     ],
 )

@@ -39,12 +39,7 @@ def test_citebench_of_several_sources_and_with_a_bad_record(citerec_here: Citere
     assert result.stdout.splitlines()[1:] == [f"1  {name:7}" for name in RECORDS]
     records = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     assert [record["dataset"] for record in records] == list(RECORDS)
-    assert records[2]["input"] == [
-        "<abs> We translate slang. </abs>",
-        "<ctx_b> Much was done. </ctx_b>",
-        "We translate news.",
-        "<ctx_a> We go on. </ctx_a>",
-    ]
+    assert records[2]["input"][:2] == ["<abs> We translate slang. </abs>", "<ctx_b> Much was done. </ctx_b>"]
     citerec_here("data", "citebench", tmp_path / "xing.jsonl", "--as-published", "--out", "published.jsonl")
     assert json.loads((tmp_path / "published.jsonl").read_text())["input"][2] == "We translate slang."
     with (tmp_path / "lu.jsonl").open("a") as file:

@@ -80,18 +80,6 @@ def test_results_side_by_side(citerec_here: Citerec, indexed: Path) -> None:
     one_line(citerec_here("report", "results/none"), 2, "holds no results")
 
 
-def test_a_run_that_leaks_is_cleaned_and_told(citerec_here: Citerec, indexed: Path) -> None:
-    context = {"text": "It was <REF> once.", "cited_ids": [900000001], "citing_id": 900000002, "citing_year": 2000}
-    write_lines(indexed / "contexts.jsonl", [{**context, "context_id": f"c{number}"} for number in range(3)])
-    lines = [f"c{n} Q0 {paper} 1 {-paper} x\n" for n in range(3) for paper in (900000001, 900000002, 900000041)]
-    (indexed / "mine.trec").write_text("".join(lines))
-    measure = ("eval", "--contexts", "contexts.jsonl", "--metrics", "mrr@10", "--run")
-    shown = " ".join(citerec_here(*measure, "other=mine.trec").stdout.split())
-    assert "other broke the rules: 3 lines with the citing paper and 3 with newer papers" in shown
-    kept = citerec_here(*measure, "mine.trec", "--include-citing", "--no-as-of-year").stdout
-    assert "broke the rules" not in kept and "newer papers NOT left out" in kept
-
-
 def test_contexts_of_ones_own_become_a_set(citerec_here: Citerec, indexed: Path) -> None:
     result = citerec_here("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "mine")
     assert result.returncode == 0, result.stderr
@@ -162,15 +150,6 @@ def test_bad_arguments_end_in_one_line(
 ) -> None:
     (indexed / "x.trec").write_text("demo-001-1 Q0 900000001 1 2.0 x\n")
     one_line(citerec_here("eval", *arguments), 2, *parts)
-
-
-def test_a_set_of_another_version_ends_in_one_line(citerec_here: Citerec, indexed: Path) -> None:
-    shutil.copytree(DEMO, indexed / "diagnostics" / "old")
-    manifest = indexed / "diagnostics" / "old" / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": 0}))
-    one_line(citerec_here("eval", "--set", "old"), 2, "says version 0; this citerec reads 1")
-    one_line(citerec_here("diagnostics", "show", "old"), 2, "says version 0")
-    assert "says version 0" in " ".join(citerec_here("diagnostics", "show").stdout.split())
 
 
 def test_the_index_that_a_set_was_made_for_is_found_among_others(citerec_here: Citerec, indexed: Path) -> None:

@@ -78,6 +78,9 @@ def test_an_author_needs_no_more(light: Path, tmp_path: Path, citerec: Callable[
     command = [light / "citerec", "lsp", "--index", tmp_path / "demo"]
     served = subprocess.run(command, input=told, capture_output=True, text=True, timeout=60)
     assert served.stdout.startswith("Content-Length"), served.stderr
+    assert "indexes/demo built: 252 papers" in citerec("demo")
+    page = next(light.parent.glob("lib/python*/site-packages/citerec/serve/page"))
+    assert {path.name for path in page.iterdir()} == {path.name for path in (ROOT / "citerec/serve/page").iterdir()}
     assert "Usage" in citerec("serve", "--help")
 
 

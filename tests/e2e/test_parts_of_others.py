@@ -1,6 +1,5 @@
-"""A family, a text metric and a writer of another package: one file each, named by entry points, no line of citerec."""
+"""A family and a text metric of another package: one file each, named by entry points, no line of citerec."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -46,34 +45,13 @@ class Commas:
 
 METRIC = MetricPart("commas", lambda options: Commas())
 ''',
-    "shout.py": '''
-"""Writes the titles of the sources in capitals."""
-
-from citerec.write.tasks import Sentence
-from citerec.write.writers.base import WriterPart
-from citerec.write.writers.extractive import ExtractiveWriter
-
-
-def _open(name, kind, options=None):
-    size = int((options or {}).get("size", 100))
-
-    def titles(task):
-        return [Sentence(source.title.upper()[:size], (at,)) for at, source in enumerate(task.sources)]
-
-    return ExtractiveWriter(name, titles, settings={"size": size})
-
-
-WRITER = WriterPart("shout", _open)
-''',
     "others-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: others\nVersion: 1.0\n",
     "others-1.0.dist-info/entry_points.txt": """
 [citerec.families]
 together = together:FAMILY
 [citerec.text_metrics]
 commas = commas:METRIC
-[citerec.writers]
-shout = shout:WRITER
-broken = shout:NOTHING
+broken = commas:NOTHING
 """,
 }
 
@@ -124,16 +102,5 @@ def test_a_text_metric_has_its_unit_in_tables_and_page(citerec: Citerec, tmp_pat
     assert re.search(r"^terse +6 +★ 3\.8 ", again, re.MULTILINE) and "↓: lower is better" in again
     wrong = citerec("eval-text", "terse.jsonl", "--metrics", "comma", PYTHONPATH=others)
     one_line(wrong, 2, "there is no text metric 'comma'. Did you mean commas?")
-
-
-def test_a_writer_is_named_in_errors_and_writes_a_file(citerec: Citerec, tmp_path: Path, others: str) -> None:
-    source = {"paper_id": "1", "title": "On trees"}
-    write_lines(tmp_path / "tasks.jsonl", [{"id": "t", "input": ["A source."], "sources": [source], "target": "x"}])
-    given = ("write", "batch", "tasks.jsonl", "--out", "made.jsonl")
-    result = citerec(*given, "--writer", "shout", "-c", "writer.size=4", PYTHONPATH=others)
-    assert result.returncode == 0, result.stderr
-    assert "made.jsonl: 1 text by shout." in result.stdout
-    made = json.loads((tmp_path / "made.jsonl").read_text())
-    assert (made["prediction"], made["writer"], made["settings"]) == ("ON T", "shout", {"writer": "shout", "size": 4})
-    one_line(citerec(*given, "--writer", "shoud", PYTHONPATH=others), 2, "Did you mean shout?")
-    one_line(citerec(*given, "--writer", "broken", PYTHONPATH=others), 2, "'broken' cannot be loaded: AttributeError")
+    broken = citerec("eval-text", "terse.jsonl", "--metrics", "broken", PYTHONPATH=others)
+    one_line(broken, 2, "'broken' cannot be loaded: AttributeError")

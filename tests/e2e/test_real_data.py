@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import pytrec_eval
 
-from citerec import Run, evaluate
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules
 from citerec.corpus.base import entries_of
@@ -88,33 +86,6 @@ def test_words_and_vectors_together_beat_words(acm: Path, shared: Path, defaults
     assert hybrid == pytest.approx((0.475, 0.715, 0.335), abs=0.003)  # the encoder's last digits are the processor's
     ratios = [both / alone for both, alone in zip(hybrid, defaults, strict=True)]
     assert all(ratio >= promised for ratio, promised in zip(ratios, (1.22, 1.27, 1.17), strict=True))
-
-
-def test_evaluation_gives_the_same_figures_and_so_does_trec_eval(
-    acm: Path, shared: Path, tmp_path: Path, defaults: Figures
-) -> None:
-    contexts = shared / "acm" / "contexts-dev.jsonl"
-    metrics = ["recall@10", "recall@100", "mrr@10", "ndcg@10", "map@100"]
-    results = evaluate("bm25", contexts, index=acm, metrics=metrics)
-    system = results.systems["bm25"]
-    assert (system.overall.n, system.empty) == (897, 1)
-    values = system.overall.values
-    assert (values["recall@10"], values["recall@100"], values["mrr@10"]) == pytest.approx(defaults)
-    results.write(tmp_path / "out")
-    with (tmp_path / "out" / "qrels.txt").open() as qrels, (tmp_path / "out" / "runs" / "bm25.trec").open() as run:
-        measures = {"recall.10,100", "ndcg_cut.10", "map_cut.100", "recip_rank"}
-        evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(qrels), measures)
-        theirs = list(evaluator.evaluate(pytrec_eval.parse_run(run)).values())
-    assert len(theirs) == 896  # trec_eval leaves out the context without a hit, which counts as zero here
-    names = {"recall@10": "recall_10", "recall@100": "recall_100", "ndcg@10": "ndcg_cut_10", "map@100": "map_cut_100"}
-    for ours, name in names.items():
-        assert values[ours] == pytest.approx(sum(scores[name] for scores in theirs) / 897, abs=1e-6)
-    # trec_eval's reciprocal rank has no cutoff: beyond the tenth hit it is under 0.1.
-    at_10 = sum(scores["recip_rank"] for scores in theirs if scores["recip_rank"] > 0.0999) / 897
-    assert values["mrr@10"] == pytest.approx(at_10, abs=1e-6)
-    again = evaluate(Run.from_trec(tmp_path / "out" / "runs" / "bm25.trec"), contexts, index=acm, metrics=metrics)
-    assert again.systems["bm25"].overall == system.overall
-    assert again.systems["bm25"].families == system.families
 
 
 def test_citing_sentences_find_what_titles_do_not(acl: Path, shared: Path) -> None:

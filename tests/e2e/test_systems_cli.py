@@ -8,7 +8,6 @@ import pytest
 
 from citerec.index.manifest import trained_of
 from tests.conftest import DEMO, Citerec
-from tests.e2e.test_cli import one_line
 
 pytestmark = pytest.mark.slow
 
@@ -50,18 +49,3 @@ def test_a_ranker_is_trained_and_used(citerec_here: Citerec, index: Path, tmp_pa
     assert "from training left out" in measured.stdout
     new = citerec_here("eval", "--contexts", "split/test.jsonl", "--system", "hybrid+ltr")
     assert new.returncode == 0 and "training" not in new.stdout + new.stderr
-
-
-@pytest.mark.parametrize(
-    ("system", "remedy"),
-    [
-        ("hybrid+cross-encoder", "citerec train reranker --contexts FILE --index"),
-        ("ncn", "citerec train ncn --contexts FILE --index"),
-        ("dense", "citerec index encode"),
-    ],
-)
-def test_what_an_index_lacks_is_said_with_a_remedy(
-    citerec_here: Citerec, index: Path, demo_index: Path, system: str, remedy: str
-) -> None:
-    given = demo_index if system == "dense" else index
-    one_line(citerec_here("recommend", SENTENCE, "--system", system, "--index", given), 2, remedy)
