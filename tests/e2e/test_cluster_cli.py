@@ -62,8 +62,9 @@ def test_what_was_begun_here_goes_on_on_ray_and_back(
 def test_contexts_from_address_to_address(
     citerec_here: Citerec, s2_release: Path, expected: Path, ray_here: Any, s3: str
 ) -> None:
-    source = put(s2_release / "s2orc_v2", f"{s3}/texts")
-    result = citerec_here(*EXTRACT, f"{source}/*", "--out", f"{s3}/out/contexts.jsonl", "--on", "ray")
+    for path in (s2_release / "s2orc_v2").iterdir():
+        path_of(f"{s3}/texts/{path.name}").write_bytes(path.read_bytes())
+    result = citerec_here(*EXTRACT, f"{s3}/texts/*", "--out", f"{s3}/out/contexts.jsonl", "--on", "ray")
     assert result.returncode == 0, result.stderr
     assert is_same(path_of(f"{s3}/out/contexts.jsonl"), expected)
     assert len(list(path_of(f"{s3}/out/.contexts.jsonl.work").iterdir())) > 6  # results and their receipts
@@ -98,10 +99,3 @@ def test_nobody_answers(citerec_here: Citerec, s2_release: Path, silent_port: in
     address = f"ray://127.0.0.1:{silent_port}"
     result = citerec_here(*EXTRACT, s2_release / "s2orc_v2", "--out", "contexts.jsonl", "--on", address)
     one_line(result, 2, f"no Ray cluster answers at {address}", "ray start --head")
-
-
-def put(folder: Path, address: str) -> str:
-    """Copies the files of a folder to an address."""
-    for path in folder.iterdir():
-        path_of(f"{address}/{path.name}").write_bytes(path.read_bytes())
-    return address

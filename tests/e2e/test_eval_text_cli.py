@@ -69,8 +69,6 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["copy.jsonl", "copy.jsonl"], "copy answers task task-0 of xing twice"),
         (["no-id.jsonl", "--references", "copy.jsonl"], "no tasks in copy.jsonl have the id line-1"),
         (["copy.jsonl", "--metrics", "rogue"], "there is no text metric 'rogue'. Did you mean rouge?"),
-        (["copy.jsonl", "--metrics", "intent"], "needs a tagger"),
-        (["copy.jsonl", "--tagger", "intent"], "is not NAME=FOLDER"),
         (["copy.jsonl", "--tagger", "intent=nowhere"], "there is no tagger in nowhere. Give what citerec train tagger"),
         (["copy.jsonl", "--metrics", "bertscore", "-c", "bertscore_model=./nowhere"], "nowhere"),
         (["copy.jsonl", "--out", "kept"], "kept exists and is no folder of results"),

@@ -59,13 +59,10 @@ def test_contexts_are_answered_and_drafts_filled(citerec_here: Citerec, services
 
 def test_what_is_about_an_index_is_refused(citerec_here: Citerec, services: Services, tmp_path: Path) -> None:
     (tmp_path / "draft.md").write_text("Attention [@?].\n")
-    for command in (
-        ["recommend", SENTENCE, "--sort", "newest"],
-        ["recommend", SENTENCE, "--cited", "refs.bib"],
-        ["recommend", SENTENCE, "--min-confidence", "0.5"],
-        ["fill", "draft.md", "--bib", "refs.bib", "--citing", "7"],
-    ):
-        one_line(citerec_here(*command, *live(services)), 2, f"{command[-2]} goes with --index only")
+    refused = citerec_here("recommend", SENTENCE, "--cited", "refs.bib", *live(services))
+    one_line(refused, 2, "--cited goes with --index only")
+    refused = citerec_here("fill", "draft.md", "--bib", "refs.bib", "--citing", "7", *live(services))
+    one_line(refused, 2, "--citing goes with --index only")
     assert services.asked == []
 
 
