@@ -53,6 +53,3 @@ def test_a_draft_is_answered_place_by_place(hybrid_index: Path, tmp_path: Path, 
     assert times == [{0, 1}, {0, 2}]  # as often as the text before the place cites it, but at least once
     draft.write_text("All is well \\cite{known}.\n")
     one_line(citerec_here(*asked), 2, "no place that wants a citation", "\\cite{?}")
-    (tmp_path / "broken.json").write_text('[{"type": "book", "title": "x"}, {"a": ')
-    broken = citerec_here("recommend", SENTENCE, "--index", hybrid_index, "--cited", "broken.json")
-    one_line(broken, 2, "broken.json, line 1: its list is no JSON")

@@ -131,10 +131,3 @@ def test_bad_arguments_end_in_one_line(
 ) -> None:
     (indexed / "x.trec").write_text("demo-001-1 Q0 900000001 1 2.0 x\n")
     one_line(citerec_here("eval", *arguments), 2, *parts)
-
-
-def test_the_index_that_a_set_was_made_for_is_found_among_others(citerec_here: Citerec, indexed: Path) -> None:
-    shutil.copytree(DEMO / "papers", indexed / "few")
-    assert citerec_here("index", "build", "few", "--out", "indexes/a-first").returncode == 0
-    value = json.loads(citerec_here("eval", "--diagnostic", "intent", "--format", "json").stdout)
-    assert value["index"]["path"] == "indexes/demo"

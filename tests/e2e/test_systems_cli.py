@@ -19,16 +19,6 @@ def index(hybrid_index: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(hybrid_index, tmp_path / "indexes" / "demo"))
 
 
-def test_words_and_vectors_in_one_command(citerec_here: Citerec, tmp_path: Path) -> None:
-    papers = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (tmp_path / "some.jsonl").write_text("".join(papers[:40]), encoding="utf-8")  # the model takes its time for each
-    built = citerec_here("index", "build", "some.jsonl", "--out", "indexes/demo", "--model", "all-MiniLM-L6-v2")
-    assert "40 papers have a vector of 384 numbers" in built.stdout, built.stderr
-    said = citerec_here("recommend", SENTENCE, "--explain")
-    assert "System: hybrid+ltr, the best that indexes/demo supports." in said.stderr
-    assert "lifted by: words" in said.stdout
-
-
 def test_a_ranker_is_trained_and_used(citerec_here: Citerec, index: Path, tmp_path: Path) -> None:
     split = ("contexts", "split", DEMO / "contexts.jsonl", "--dev", "0.3", "--test", "0.3", "--out", "split")
     assert citerec_here(*split).returncode == 0
