@@ -84,36 +84,24 @@ def test_strange_queries(client: httpx.Client, query: dict[str, str]) -> None:
     check(client.get("/api/v1/papers", params=query))
 
 
-@settings(max_examples=30)
-@given(st.text(min_size=1, max_size=40))
-@example(HTML)
+@pytest.mark.parametrize("text", [HTML, "%00", "..%2f..%2fetc", "\u202e", "a" * 5000, "{}", "?x", "%ff"])
 def test_strange_addresses(client: httpx.Client, text: str) -> None:
-    for path in (f"/api/v1/papers/{text}", f"/{text}"):
-        try:
-            url = httpx.URL(client.base_url).copy_with(path=path)
-        except (httpx.InvalidURL, UnicodeError):
-            continue
-        response = client.get(url)
-        if response.headers["Content-Type"] == "application/json":
-            check(response)
+    for path in (f"/api/v1/papers/{text}", f"/api/{text}"):
+        check(client.get(httpx.URL(client.base_url).copy_with(path=path)))
 
 
 def test_known_traps(client: httpx.Client) -> None:
     deep, wide = b"[" * 100_000, b'{"a":' * 30_000
     bodies = [
         deep + b"]" * 100_000,
-        deep,
         wide,
         b'{"text": "a <REF>", "k": NaN}',
         b'{"text": "a <REF>", "k": 1e999}',
         b'{"text": "a <REF>", "k": ' + b"9" * 10_000 + b"}",
         b'{"text": "\\ud800 <REF>"}',
-        b'{"text": "a <REF>", "\\udfff": 1}',
         b'{"text": "a <REF>", "cited": {"\\ud800": "x"}}',
-        b'{"text": "a <REF>", "text": 1}',
         b'\xef\xbb\xbf{"text": "a <REF>"}',
         '{"text": "a <REF>"}'.encode("utf-16"),
-        b"null",
         b"",
         json.dumps({"text": "1. " * 2000 + "<REF>"}).encode(),
         json.dumps({"text": "(" * 19_000 + "<REF>"}).encode(),
@@ -153,16 +141,11 @@ def test_connections_that_are_cut(server: Running) -> None:
 
 def test_what_is_no_http(server: Running) -> None:
     rubbish = random.Random(1)
-    for _ in range(20):
-        answer = raw(server, rubbish.randbytes(100) + b"\r\n\r\n")
-        assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
-    for head in (
-        HEAD + b"Content-Length: -1\r\n\r\n",
-        HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
-        HEAD + b"Connection: close\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
-        b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n",
-    ):
+    heads = [rubbish.randbytes(100) + b"\r\n\r\n" for _ in range(20)]
+    heads += [HEAD + b"Content-Length: -1\r\n\r\n", HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello"]
+    heads += [HEAD + b"Connection: close\r\nX: " + b"a" * 100_000 + b"\r\n\r\n"]
+    heads += [b"GET / HTTP/1.1\r\n%bConnection: close\r\n\r\n" % hosts for hosts in (b"", b"Host: a\r\nHost: b\r\n")]
+    for head in heads:
         assert raw(server, head)[9:10] in (b"4", b"")
 
 

@@ -19,8 +19,7 @@ from hypothesis import given, settings, strategies as st
 from citerec.index.build import build_index
 from citerec.serve.indexes import ServedIndex, shown, visible
 from citerec.serve.mcp import make_server
-from tests.conftest import ROOT, Citerec, s2ag_paper, write_lines
-from tests.e2e.test_cli import one_line
+from tests.conftest import ROOT, s2ag_paper, write_lines
 
 COMMAND = str(Path(sys.executable).with_name("citerec"))
 SENTENCE = "The molecular structure of deoxyribose nucleic acid is a double helix <REF>."
@@ -135,14 +134,13 @@ def test_standard_output_carries_the_protocol_only(demo_index: Path, tmp_path: P
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     calls = [
         request(2, "tools/call", name="recommend_citations", arguments={"text": SENTENCE}),
-        request(3, "tools/call", name="cite", arguments={"paper_ids": "wrong"}),
-        request(4, "tools/call", name="no_such_tool", arguments={}),
+        request(3, "tools/call", name="no_such_tool", arguments={}),
     ]
     command = [COMMAND, "mcp", "--index", str(demo_index)]
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, cwd=tmp_path, **pipes) as process:
         lines = []
-        for messages, answers in (([hello], 1), ([ready, *calls], 3)):
+        for messages, answers in (([hello], 1), ([ready, *calls], 2)):
             process.stdin.write("".join(json.dumps(message) + "\n" for message in messages).encode())
             process.stdin.flush()
             lines += [process.stdout.readline() for _ in range(answers)]
@@ -156,16 +154,12 @@ def test_standard_output_carries_the_protocol_only(demo_index: Path, tmp_path: P
     assert stopped or b"Traceback" not in error
     found = [json.loads(line) for line in [*lines, *out.splitlines()]]
     assert all(message["jsonrpc"] == "2.0" for message in found)
-    results = {message["id"]: message["result"] for message in found if message.get("id") in (1, 2, 3, 4)}
-    assert [bool(results[number].get("isError")) for number in (2, 3, 4)] == [False, True, True]
+    results = {message["id"]: message["result"] for message in found if message.get("id") in (1, 2, 3)}
+    assert [bool(results[number].get("isError")) for number in (2, 3)] == [False, True]
 
 
-def test_a_wrong_index_is_said_in_one_line(citerec_here: Citerec, tmp_path: Path) -> None:
-    one_line(citerec_here("mcp", "--index", tmp_path / "nothing"), 2, "nothing")
-
-
-def hits(ask: Ask, text: str = SENTENCE, k: int = 50, **more: Any) -> list[Any]:
-    (place,) = ask("recommend_citations", text=text, k=k, **more)["answers"]
+def hits(ask: Ask, k: int = 50, **more: Any) -> list[Any]:
+    (place,) = ask("recommend_citations", text=SENTENCE, k=k, **more)["answers"]
     assert place["nothing_fits"] is not bool(place["hits"])
     return list(place["hits"])
 
@@ -193,16 +187,10 @@ def test_filters_and_what_is_cited_already(ask: Ask) -> None:
 
 
 def test_papers_of_the_bibliography_come_first(ask: Ask) -> None:
-    text = f"It is old \\cite{{dna}}. {SENTENCE}"
-    by_system = hits(ask, text, 4)
-    assert [(paper["rank"], paper["key"]) for paper in by_system] == [(rank, None) for rank in (1, 2, 3, 4)]
-    third = by_system[2]
+    third = hits(ask, k=4)[2]
     bibtex = f"@misc{{own, title = {{{third['untrusted_text']['title']}}}, year = {third['year']}}}\n"
-    first, last = hits(ask, text, 4, bibtex=bibtex)[0], hits(ask, text, 4, bibtex=bibtex, own_first=False)[2]
+    first, last = hits(ask, k=4, bibtex=bibtex)[0], hits(ask, k=4, bibtex=bibtex, own_first=False)[2]
     assert (first["rank"], first["key"]) == (last["rank"], last["key"]) == (3, "own")
-    title = "Molecular Structure of Nucleic Acids: A Structure for Deoxyribose Nucleic Acid"
-    known = hits(ask, text, 4, bibtex=f"{bibtex}@misc{{dna, title = {{{title}}}, year = 1953}}")
-    assert [paper["cited_before"] for paper in known if paper["key"] == "dna"] == [1]
     assert "no BibTeX entry" in ask("recommend_citations", text=SENTENCE, bibtex="Only words.")
 
 
@@ -245,9 +233,7 @@ def test_the_examples_of_the_docs_are_real(ask: Ask) -> None:
 @pytest.mark.parametrize("style", ["bibtex", "csl", "ris"])
 def test_entries_in_each_style(ask: Ask, style: str) -> None:
     (entry,) = ask("cite", paper_ids=[DNA, str(DNA)], style=style, key_pattern="{Auth}{shortyear}")["entries"]
-    assert (entry["paper_id"], entry["key"]) == (DNA, "Watson53")
-    assert "Watson53" in entry["untrusted_text"]
-    assert "Names are {auth}, {Auth}" in ask("cite", paper_ids=[DNA], style=style, key_pattern="{nonsense}")
+    assert (entry["paper_id"], entry["key"], "Watson53" in entry["untrusted_text"]) == (DNA, "Watson53", True)
 
 
 def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> None:
@@ -282,14 +268,11 @@ def test_bad_arguments_are_tool_errors(ask: Ask) -> None:
     assert ask("find_paper", query="\u202e\x07 %_!") == {"papers": []}
 
 
+NAMES = "text k title cited_ids year_from venue query limit paper_ids style key_pattern bibtex".split()
 anything = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30) | st.lists(st.text(max_size=5))
 )
-arguments = st.dictionaries(
-    st.sampled_from("text k title cited_ids year_from venue query limit paper_ids style key_pattern bibtex".split()),
-    anything,
-    max_size=5,
-)
+arguments = st.dictionaries(st.sampled_from(NAMES), anything, max_size=5)
 
 
 def test_no_argument_breaks_a_tool(demo_index: Path) -> None:
@@ -319,8 +302,5 @@ def test_no_argument_breaks_a_tool(demo_index: Path) -> None:
 @given(st.text())
 def test_shown_text_has_nothing_hidden(text: str) -> None:
     line = shown(text, 20)
-    assert len(line) <= 20
-    assert "\n" not in line
-    assert line == shown(line, 20)
+    assert len(line) <= 20 and "\n" not in line and line == shown(line, 20)
     assert all(letter.isprintable() or not letter.strip() or letter in visible(text) for letter in line)
-    visible(text).encode()
