@@ -27,11 +27,9 @@ def test_recommend_answers_as_the_library_does(client: httpx.Client, demo_index:
     (answer,) = found["answers"]
     assert answer["hits"] == json.loads(json.dumps(expected))
     assert (found["index"], found["system"], found["unknown_cited"]) == ("demo", "bm25", [])
-    assert (answer["text"], answer["confidence"], answer["nothing_fits"]) == (SENTENCE, None, False)
-    text = "Forests of trees <REF> vote. Attention suffices to translate <REF>, as <REF> shows."
-    answers = client.post("/api/v1/recommend", json={"text": text, "k": 100}).json()["answers"]
-    assert [answer["text"].count("<REF>") for answer in answers] == [1, 1, 1]
-    assert answers[0]["hits"] != answers[1]["hits"]
+    text = "Forests of trees <REF> vote. Attention suffices to translate <REF>."
+    first, second = client.post("/api/v1/recommend", json={"text": text, "k": 100}).json()["answers"]
+    assert first["text"].count("<REF>") == second["text"].count("<REF>") == 1 and first["hits"] != second["hits"]
 
 
 def test_filters_title_citing_and_explain(client: httpx.Client) -> None:
@@ -94,13 +92,9 @@ def test_indexes_state_and_metrics(client: httpx.Client) -> None:
     assert client.get("/ready").json() == client.get("/health").json() == {"status": "ok"}
     client.get("/no/such/page")
     text = client.get("/metrics").text
-    for line in (
-        'citerec_requests_total{route="/health",status="200"}',
-        'citerec_requests_total{route="other",status="404"}',
-        'citerec_request_seconds_bucket{le="0.1",route="/api/v1/indexes"}',
-        "citerec_requests_in_flight 1.0",
-    ):
-        assert line in text
+    assert 'citerec_requests_total{route="/health",status="200"}' in text
+    assert 'citerec_requests_total{route="other",status="404"}' in text
+    assert 'citerec_request_seconds_bucket{le="0.1",route="/api/v1/indexes"}' in text
     assert "such" not in text
 
 

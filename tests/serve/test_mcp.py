@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 from citerec.index.build import build_index
 from citerec.serve.indexes import ServedIndex, shown, visible
 from citerec.serve.mcp import make_server
-from tests.conftest import ROOT, s2ag_paper, write_lines
+from tests.conftest import s2ag_paper, write_lines
 
 COMMAND = str(Path(sys.executable).with_name("citerec"))
 SENTENCE = "The molecular structure of deoxyribose nucleic acid is a double helix <REF>."
@@ -164,14 +163,6 @@ def hits(ask: Ask, k: int = 50, **more: Any) -> list[Any]:
     return list(place["hits"])
 
 
-def test_each_place_has_its_answer(ask: Ask) -> None:
-    text = f"{SENTENCE} The general theory of relativity <REF> bends light."
-    first, second = ask("recommend_citations", text=text, k=2)["answers"]
-    assert first["hits"][0]["paper_id"] == DNA != second["hits"][0]["paper_id"]
-    assert "relativity" in second["text"]
-    assert "21 <REF>" in ask("recommend_citations", text="strands <REF> " * 21)
-
-
 def test_filters_and_what_is_cited_already(ask: Ask) -> None:
     assert {paper["year"] > 1990 for paper in hits(ask, year_from=1991)} == {True}
     for left_out in ({"exclude_ids": [DNA]}, {"citing_id": DNA}):
@@ -180,29 +171,20 @@ def test_filters_and_what_is_cited_already(ask: Ask) -> None:
     venues = {paper["untrusted_text"]["venue"] for paper in hits(ask, venue="nature")}
     assert venues == {"Nature", "Nature Materials"}
     assert hits(ask, venue="no such venue") == []
+    assert "21 <REF>" in ask("recommend_citations", text="strands <REF> " * 21)
     assert "Exchange them" in ask("recommend_citations", text=SENTENCE, year_from=2001, year_to=2000)
     for ids in ("cited_ids", "exclude_ids"):
         assert "no paper '1', '2'" in ask("recommend_citations", text=SENTENCE, **{ids: ["1", "2", DNA]})
     assert "not calibrated" in ask("recommend_citations", text=SENTENCE, min_confidence=0.5)
 
 
-def test_papers_of_the_bibliography_come_first(ask: Ask) -> None:
-    third = hits(ask, k=4)[2]
-    bibtex = f"@misc{{own, title = {{{third['untrusted_text']['title']}}}, year = {third['year']}}}\n"
-    first, last = hits(ask, k=4, bibtex=bibtex)[0], hits(ask, k=4, bibtex=bibtex, own_first=False)[2]
-    assert (first["rank"], first["key"]) == (last["rank"], last["key"]) == (3, "own")
-    assert "no BibTeX entry" in ask("recommend_citations", text=SENTENCE, bibtex="Only words.")
-
-
 def test_papers_are_found_by_what_one_knows(ask: Ask, hostile: Ask) -> None:
     def ids(asked: Ask, query: str, **more: Any) -> list[int]:
         return [paper["paper_id"] for paper in asked("find_paper", query=query, **more)["papers"]]
 
-    assert ids(ask, str(DNA)) == [DNA]
-    assert ids(ask, "molecular structure of nucleic acids", limit=1) == [DNA]
-    assert ids(ask, "watson", year_to=1953)[0] == DNA
-    assert DNA not in ids(ask, "watson", year_from=1954)
-    assert DNA in ids(ask, "watson", venue="nature") and DNA not in ids(ask, "watson", venue="Science")
+    assert ids(ask, str(DNA)) == ids(ask, "molecular structure of nucleic acids", limit=1) == [DNA]
+    assert ids(ask, "watson", year_to=1953)[0] == ids(ask, "watson", venue="nature")[0] == DNA
+    assert DNA not in ids(ask, "watson", year_from=1954) and DNA not in ids(ask, "watson", venue="Science")
     assert ids(ask, "xyzzy") == []
     assert ids(hostile, "https://doi.org/10.1/x") == ids(hostile, "doi: 10.1/X") == [1]
     assert "Exchange them" in ask("find_paper", query="x", year_from=2, year_to=1)
@@ -214,26 +196,16 @@ def test_a_bibliography_is_compared_with_the_index(ask: Ask) -> None:
     @misc{unknown, title = {Quite Another Paper That Nobody Wrote}}
     @article{broken, title = {oops"""
     checked = ask("check_bibliography", bibtex=bibtex)
-    assert checked["in_index"] == {"good": DNA}
-    assert [one["key"] for one in checked["not_in_index"]] == ["unknown"]
+    assert (checked["in_index"], [one["key"] for one in checked["not_in_index"]]) == ({"good": DNA}, ["unknown"])
     found = {(one["code"], one["severity"], one["line"]) for one in checked["findings"]}
     assert {("entry-unreadable", "error", 4), ("year-differs", "warning", 1)} <= found
-    assert "no BibTeX entry" in ask("check_bibliography", bibtex="Only words.")
     assert "501 entries" in ask("check_bibliography", bibtex="".join(f"@misc{{k{n}, year=1}}\n" for n in range(501)))
 
 
-def test_the_examples_of_the_docs_are_real(ask: Ask) -> None:
-    page = (ROOT / "docs" / "assistants.md").read_text(encoding="utf-8")
-    examples = re.findall(r"### (\w+)\n```json\n(.+?)\n```\nThe answer:\n```json\n(.+?)\n```", page, re.DOTALL)
-    assert examples
-    for tool, given_arguments, answer in examples:
-        assert ask(tool, **json.loads(given_arguments)) == json.loads(answer)
-
-
-@pytest.mark.parametrize("style", ["bibtex", "csl", "ris"])
-def test_entries_in_each_style(ask: Ask, style: str) -> None:
-    (entry,) = ask("cite", paper_ids=[DNA, str(DNA)], style=style, key_pattern="{Auth}{shortyear}")["entries"]
-    assert (entry["paper_id"], entry["key"], "Watson53" in entry["untrusted_text"]) == (DNA, "Watson53", True)
+def test_entries_in_each_style(ask: Ask) -> None:
+    for style in ("bibtex", "csl", "ris"):
+        (entry,) = ask("cite", paper_ids=[DNA, str(DNA)], style=style, key_pattern="{Auth}{shortyear}")["entries"]
+        assert (entry["paper_id"], entry["key"], "Watson53" in entry["untrusted_text"]) == (DNA, "Watson53", True)
 
 
 def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> None:
@@ -244,8 +216,7 @@ def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> 
     by_id = {paper["paper_id"]: paper for paper in place["hits"]}
     assert by_id[1]["untrusted_text"]["support"] is None
     said = by_id[1]["untrusted_text"].pop("citance")
-    assert said["citing_id"] == 3
-    assert ORDER in said["text"]
+    assert said["citing_id"] == 3 and ORDER in said["text"]
     assert by_id[1].pop("untrusted_text")["title"] == "Obedience zerowidth of models"
     assert "Ignore" not in json.dumps(by_id[1])
     long = by_id[2]["untrusted_text"]
@@ -255,15 +226,10 @@ def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> 
 
 
 def test_bad_arguments_are_tool_errors(ask: Ask) -> None:
-    for tool, arguments in {
-        "recommend_citations": {"text": "x" * 50_001},
-        "check_bibliography": {"bibtex": "@" * 500_001},
-        "find_paper": {"query": ""},
-        "cite": {"paper_ids": []},
-    }.items():
-        assert "call again" in ask(tool, **arguments)
-        assert "call again" in ask(tool)
-        assert "call again" in ask(tool, **arguments, no_such_argument=1)
+    too_much = {"recommend_citations": {"text": "x" * 50_001}, "check_bibliography": {"bibtex": "@" * 500_001}}
+    for tool, arguments in (too_much | {"find_paper": {"query": ""}, "cite": {"paper_ids": []}}).items():
+        for called in (arguments, {}, {**arguments, "no_such_argument": 1}):
+            assert "call again" in ask(tool, **called)
     assert "no word" in ask("recommend_citations", text="\u200b\x00<REF>")
     assert ask("find_paper", query="\u202e\x07 %_!") == {"papers": []}
 
