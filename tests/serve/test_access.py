@@ -1,8 +1,5 @@
-"""Tokens, names of hosts, threads: who is answered, and how many at once."""
+"""Tokens and names of hosts: who is answered; how many at once, and for how long."""
 
-import asyncio
-import contextlib
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from citerec.serve.app import host_of
-from citerec.serve.service import BusyError, Threads
 from tests.serve.conftest import SENTENCE, TOKEN, Running, Start
 
 
@@ -18,31 +14,6 @@ def test_names_of_hosts() -> None:
     names = {"localhost:80": "localhost", "[::1]:80": "::1", "127.0.0.1": "127.0.0.1", "[": None, "": None}
     names |= {"evil.example#127.0.0.1": "evil.example", "x@localhost.evil.example": "localhost.evil.example"}
     assert {header: host_of(header) for header in names} == names
-
-
-def test_threads_do_not_wait_for_ever() -> None:
-    threads, ran, begun, go_on = Threads(1, 5, 0.05), [], threading.Event(), threading.Event()
-
-    def holds() -> None:
-        begun.set()
-        go_on.wait()
-
-    async def test() -> None:
-        while not begun.is_set():  # on a busy machine a thread may not even begin in this time
-            with pytest.raises(BusyError, match=r"more than 0\.05 seconds"):
-                await threads.run(holds)
-        with pytest.raises(BusyError, match=r"more than 0\.05 seconds"):
-            await threads.run(lambda: ran.append(1))  # waits for the one that holds the only thread
-        go_on.set()
-        answer = None
-        while answer is None:
-            with contextlib.suppress(BusyError):  # on a busy machine even this may take longer
-                answer = await threads.run(lambda: 2)
-        assert answer == 2
-
-    asyncio.run(test())
-    assert ran == []  # nobody waits for it any more
-    threads.close()
 
 
 @pytest.fixture(params=["environment", "file"])
@@ -81,3 +52,9 @@ def test_a_full_queue_is_503(start: Start, demo_index: Path) -> None:
         found = list(pool.map(lambda _: ask(server), range(16)))
         assert set(found) == {(200, None), (503, "2")}
         assert ask(server)[0] == 200
+
+
+def test_what_takes_too_long_is_503(start: Start, demo_index: Path) -> None:
+    with start(demo_index, "-c", "serve.seconds=0.001") as server, server.client() as client:
+        response = client.post("/api/v1/recommend", json={"text": " ".join([SENTENCE] * 20), "k": 100})
+    assert response.status_code == 503 and "more than 0.001 seconds" in response.json()["error"]

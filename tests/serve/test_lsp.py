@@ -185,18 +185,6 @@ def test_two_drafts_without_a_file_are_two(editor: Editor) -> None:
         editor.tell("textDocument/didClose", textDocument={"uri": uri})
 
 
-def test_a_draft_without_a_bibliography(editor: Editor, folder: Path) -> None:
-    text = LATEX.replace("\\bibliography{refs}", "")
-    path = draft(folder, "none", text)
-    path.with_name("other.bib").touch()
-    editor.open(path, text)
-    (place,) = editor.diagnostics(path, bool)
-    for _ in range(2):
-        assert editor.actions(path, place["range"]) == []
-    assert len([one for one in editor.messages if "names no bibliography" in one]) == 1
-    assert len(completions(editor, path)) == 5
-
-
 def test_a_paragraph_has_the_same_context_as_in_the_draft_as_a_whole(demo_index: Path, tmp_path: Path) -> None:
     paragraph = f"{SENTENCE}\\cite{{900000032}}, \\emph{{as all}} know \\citep{{lost}}.\n\n"
     text = LATEX.replace("It builds", 300 * paragraph + "\\begin{center}\nIt \\todo{cite trees}builds")

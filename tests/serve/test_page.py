@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -141,19 +140,6 @@ def test_two_places_by_keyboard_then_undo_and_save(open_page: Open) -> None:
         page.keyboard.press("u")
         expect(page.locator("#places button")).to_have_count(places)
     assert (text_of(page, "bib"), text_of(page, "draft")) == (BIB, f"New 𝔸 words. {TEX}")
-
-
-def test_files_keep_their_names_and_ends_of_lines(open_page: Open, tmp_path: Path) -> None:
-    page = open_page()
-    (tmp_path / "my.md").write_bytes(b"Trees vote [@?].\r\nMore.\r\n")
-    (tmp_path / "my.bib").write_bytes(BIB.encode())
-    page.set_input_files("#file", [tmp_path / "my.md", tmp_path / "my.bib"])
-    expect(page.locator("#places button")).to_have_count(1)
-    assert page.input_value("#format") == ".md"
-    with page.expect_download() as caught:
-        page.click("#save")
-    assert caught.value.suggested_filename == "my.md"
-    assert Path(caught.value.path()).read_bytes() == b"Trees vote [@?].\r\nMore.\r\n"
 
 
 def test_filters_and_other_words(open_page: Open) -> None:
