@@ -47,7 +47,7 @@ def test_recommend_in_its_forms(citerec_here: Citerec, demo_index: Path) -> None
     assert [item["title"] for item in items] == [hit["title"] for hit in hits]
     records = rispy.loads(citerec_here(*asked, SENTENCE, "--format", "ris").stdout)
     assert [record["title"] for record in records] == [hit["title"] for hit in hits]
-    assert citerec_here(*asked, SENTENCE, "--format", "bibtex").stdout.startswith("@article{breiman2001random,")
+    assert citerec_here(*asked, SENTENCE, "--format", "bibtex").stdout.startswith("@misc{breiman2001random,")
     old = json.loads(citerec_here(*asked, SENTENCE, "--format", "json", "--year-to", 1995).stdout)
     assert max(hit["year"] for hit in old) <= 1995
     text = "Forests of trees vote <REF>. Another matter are ulcers caused by curved bacilli <REF>."

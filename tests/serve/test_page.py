@@ -133,6 +133,7 @@ def test_two_places_by_keyboard_then_undo_and_save(open_page: Open) -> None:
     bib = text_of(page, "bib")
     assert bib.startswith(BIB) and bib.count("@") == 4
     page.keyboard.press("Escape")
+    page.click("#tab-draft")
     page.locator("#text").press("Control+Home")
     page.keyboard.type("New 𝔸 words. ")  # an edit after an insertion is kept
     page.locator("#undo").focus()
