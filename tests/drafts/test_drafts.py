@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from citerec.drafts import Draft, Files, check_places, read_draft
-from citerec.drafts.bibliography import read_cited
+from citerec.drafts import Draft, Files, read_draft
 from citerec.errors import InputError
 from citerec.index.manifest import open_store
 from tests.drafts.mangled import LATEX, MARKDOWN, mangled
@@ -57,9 +56,8 @@ def test_places_and_text_of_markdown(tmp_path: Path) -> None:
 
 
 def test_a_command_without_its_arguments_has_no_text(tmp_path: Path) -> None:
-    assert draft_of(tmp_path, 'Trees \\"\\textcolor rank <REF>.').text.endswith("rank <REF>.")
-    for name in ("href", "footnote", "textcolor", "frac", "hspace", "item", "cite", "todo", "section"):
-        for text in (f'a <REF> \\"\\{name}', f"a <REF> \\'{{\\{name}}} b"):
+    for command in ("textcolor", "footnote", "frac", "hspace", "cite", "todo", "section"):
+        for text in (f'a <REF> \\"\\{command}', f"a <REF> \\'{{\\{command}}} b"):
             assert "<REF>" in draft_of(tmp_path, text).text
 
 
@@ -68,18 +66,14 @@ def test_files_that_a_file_takes_in(tmp_path: Path) -> None:
     (tmp_path / "numbers.txt").write_text("Said after \\cite{?}.\n")
     odd = "\\input{draft}\\input{missing}\\input{}\\input{.}\\input{a\0b}\\bibliography{, re\0fs}"
     draft = draft_of(tmp_path, f"First \\cite{{?}}.\n\n\\input{{2.1-intro}}\n\\input{{numbers.txt}}\n\n{odd}")
-    assert [(place.path.name, place.line) for place in draft.places] == [
-        ("draft.tex", 1),
-        ("2.1-intro.tex", 1),
-        ("numbers.txt", 1),
-    ]
+    assert [place.path.name for place in draft.places] == ["draft.tex", "2.1-intro.tex", "numbers.txt"]
+    assert [place.line for place in draft.places] == [1, 1, 1]
     assert "Said before <REF>." in draft.text and draft.bibliographies == (tmp_path / "refs.bib",)
     assert draft_of(tmp_path, "\\bibliography{refs.v2}").bibliographies == (tmp_path / "refs.v2.bib",)
 
 
 @pytest.mark.parametrize(
-    "fields",
-    ["bibliography: 5", "bibliography: ['', \"a\\0b\"]", "bibliography: [1, {a: b}]", "date: 2001-99-99", "[" * 5000],
+    "fields", ["bibliography: ['', \"a\\0b\"]", "bibliography: [1, {a: b}]", "date: 2001-99-99", "[" * 5000]
 )
 def test_odd_front_matter_is_left_out(tmp_path: Path, fields: str) -> None:
     draft = draft_of(tmp_path, f"---\n{fields}\n---\nTrees vote [@?].", "draft.md")
@@ -91,30 +85,12 @@ def test_long_markdown_takes_linear_time(tmp_path: Path, text: str) -> None:
     assert len(draft_of(tmp_path, text, "draft.md").places) <= 1  # quadratic time would end in the timeout
 
 
-def test_plain_text_stays_as_it_is(tmp_path: Path) -> None:
-    draft = draft_of(tmp_path, "One <REF>.\r\nTwo % <REF>.\n", "draft.txt")
-    assert draft.text == "One <REF>.\r\nTwo % <REF>.\n"
-    assert [str(place) for place in draft.places] == [f"{tmp_path / 'draft.txt'}:1", f"{tmp_path / 'draft.txt'}:2"]
-
-
-@pytest.mark.parametrize(("name", "hint"), [("a.tex", r"\\cite\{\?\}"), ("a.md", r"\[@\?\]")])
-def test_a_draft_without_a_place_says_how_to_write_one(tmp_path: Path, name: str, hint: str) -> None:
-    with pytest.raises(InputError, match="has no place that wants a citation") as error:
-        check_places(draft_of(tmp_path, "All is well \\cite{salton}.", name), tmp_path / name)
-    assert error.match(hint) or hint.replace("\\", "") in str(error.value.remedy)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("refs.bib", b"@misc{a, title = {A}}", r"refs\.bib is a bibliography, not a draft"),
-        (
-            "d.typ",
-            b"Lakes <REF>.",
-            r"d\.typ is no draft that citerec reads. Give LaTeX \(\.tex, \.ltx, .*Markdown",
-        ),
-        ("notes.v2", b"Lakes <REF>.", r"notes\.v2 is no draft that citerec reads"),
-        ("a.tex", b"PK\x03\x04\x00\xff", r"a\.tex is not a text file. Give LaTeX, Markdown or plain text\."),
+        ("refs.bib", b"@misc{a, title = {A}}", r"is a bibliography, not a draft"),
+        ("notes.v2", b"Lakes <REF>.", r"notes\.v2 is no draft .*Give LaTeX \(\.tex, \.ltx, .*Markdown"),
+        ("a.tex", b"PK\x03\x04\x00\xff", r"a\.tex is not a text file"),
         ("a.tex", "Naïve \\cite{?}".encode("latin-1"), r"a\.tex is not UTF-8 \(byte 2\)"),
         ("nothing.tex", None, r"No such file.*Check its name"),
     ],
@@ -124,9 +100,6 @@ def test_what_is_no_draft_is_named(tmp_path: Path, name: str, content: bytes | N
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_draft(tmp_path / name)
-    with pytest.raises(InputError, match=r"a\.tex is a draft, not a bibliography"):
-        read_cited(tmp_path / "a.tex")
-    assert draft_of(tmp_path, "Lakes <REF>.", "NOTES.TXT").places and draft_of(tmp_path, "Lakes <REF>.", "notes").places
 
 
 @pytest.mark.parametrize(
@@ -136,10 +109,8 @@ def test_what_is_no_draft_is_named(tmp_path: Path, name: str, content: bytes | N
         ("a.tex", r"a \citep[see][p. 3]{ salton , TODO } b", r"a \citep[see][p. 3]{ salton ,x,y} b"),
         ("a.tex", r"a \cite{?,salton,?} b", r"a \cite{x,y,salton} b"),
         ("a.tex", r"a~\citet{} and \citet{salton}", r"a~\citet{x,y} and \citet{salton}"),
-        ("a.tex", r"a \citep{salton} b <REF> c", r"a \citep{salton} b \citep{x,y} c"),
         ("a.tex", r"a \parencite{salton} \todo{cite this} b", r"a \parencite{salton} \parencite{x,y} b"),
         ("a.tex", "a <REF>.", r"a \cite{x,y}."),
-        ("a.md", "a [@?] b", "a [@x; @y] b"),
         ("a.md", "a [see @salton, p. 3; @?] b", "a [see @salton, p. 3; @x; @y] b"),
         ("a.md", "a [@?; @salton; @TODO] b", "a [@x; @y; @salton] b"),
         ("a.md", "a [see @?, p. 3; also @?] b", "a [see @x; @y, p. 3] b"),
@@ -147,27 +118,20 @@ def test_what_is_no_draft_is_named(tmp_path: Path, name: str, content: bytes | N
     ],
 )
 def test_a_filled_place(tmp_path: Path, name: str, before: str, after: str) -> None:
-    assert filled(tmp_path, before, name) == after
-
-
-def filled(tmp_path: Path, text: str, name: str) -> str:
-    """The text with all places filled by the keys x and y, from the last to the first."""
     path, files = tmp_path / name, Files()
-    path.write_bytes(text.encode())
+    path.write_text(before)
     draft = read_draft(path, files)
     for place in sorted(draft.places, key=lambda one: -one.start):
         files.change(path, place.start, place.end, draft.citation(place, ["x", "y"]))
-    return files.text(path)
+    assert files.text(path) == after
 
 
 def test_a_note_says_what_is_wanted(tmp_path: Path, demo_index: Path) -> None:
-    notes = r"\todo{cite an eye tracking study!} it. So \todo{CITE}, \todo{cite \emph{Joachims}}."
-    draft = draft_of(tmp_path, f"Readers trust {notes}")
-    assert [place.note for place in draft.places] == ["an eye tracking study", "", "Joachims"]
+    draft = draft_of(tmp_path, r"Readers trust \todo{cite an eye tracking study!} it. So \todo{CITE}.")
+    assert [place.note for place in draft.places] == ["an eye tracking study", ""]
     with contextlib.closing(open_store(demo_index)) as store:
         texts = [context.text for context in draft.contexts(store)]
-    assert texts[0] == "Readers trust <REF> it. (an eye tracking study)"
-    assert texts[1:] == ["So <REF>, […].", "So […], <REF>. (Joachims)"]
+    assert texts == ["Readers trust <REF> it. (an eye tracking study)", "So <REF>."]
 
 
 def test_what_a_draft_says_of_itself(tmp_path: Path) -> None:
@@ -175,7 +139,7 @@ def test_what_a_draft_says_of_itself(tmp_path: Path) -> None:
 \begin{document}
 \begin{abstract}We weigh terms \cite{a}.\end{abstract}
 \section{Related \emph{Work}}
-They weighed too \cite{b,c} <REF>. \nocite{d} \begin{table}x & \cite{e} \caption{Weights \citep{f}.}\end{table}
+They too \cite{b,c} <REF>. \nocite{d} \begin{table}x & \cite{e} \caption{Weights \citep{f}.}\end{table}
 \begin{lstlisting}
 if (x) { \cite{g}
 \end{lstlisting}
@@ -185,17 +149,17 @@ if (x) { \cite{g}
     draft = draft_of(tmp_path, text)
     assert [one.key for one in draft.cited] == ["a", "b", "c", "d", "e", "f"]
     assert [one.line for one in draft.cited] == [3, 5, 5, 5, 5, 5]
-    assert draft.title == "On Terms" and draft.paragraphs[0].section == "Abstract"
+    assert (draft.title, draft.paragraphs[0].section) == ("On Terms", "Abstract")
     assert [path.name for path in draft.bibliographies] == ["mine.bib", "one.bib", "two.bib"]
     assert [place.section for place in draft.places] == ["Related Work"]
-    assert [(one.line, one.text[:6]) for one in draft.paragraphs] == [(3, "We wei"), (5, "They w"), (5, "Weight")]
-    markdown = (
-        "---\ntitle: On Terms\nabstract: |\n  We weigh\n  terms.\nbibliography: [a.bib, b.bib]\n---\n# One\nSo [@?].\n"
-    )
-    draft = draft_of(tmp_path, markdown, "draft.md")
-    assert draft.title == "On Terms"
+    assert [(one.line, one.text[:6]) for one in draft.paragraphs] == [(3, "We wei"), (5, "They t"), (5, "Weight")]
+
+
+def test_what_the_front_matter_says(tmp_path: Path) -> None:
+    front = "---\ntitle: On Terms\nabstract: |\n  We weigh\n  terms.\nbibliography: [a.bib, b.bib]\n---\n"
+    draft = draft_of(tmp_path, f"{front}# One\nSo [@?].\n", "draft.md")
+    assert (draft.title, draft.places[0].section) == ("On Terms", "One")
     assert [path.name for path in draft.bibliographies] == ["a.bib", "b.bib"]
-    assert draft.places[0].section == "One"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16-le", "utf-16"])
@@ -214,11 +178,8 @@ def test_a_draft_keeps_its_encoding(tmp_path: Path, encoding: str) -> None:
 def test_an_encoding_can_be_named(tmp_path: Path) -> None:
     (tmp_path / "a.tex").write_bytes(b"Na\xefve \\cite{?}")
     assert read_draft(tmp_path / "a.tex", Files("cp1250")).text == "Naďve <REF>"
-    for name in ("latin-nine", "rot13", "undefined"):
-        with pytest.raises(InputError, match=f"knows no encoding '{name}'"):
-            Files(name)
-    for name in ("idna", "utf-7", "ascii"):
-        with pytest.raises(InputError, match=r"cannot be kept|is not"):
+    for name, told in (("latin-nine", "knows no encoding"), ("rot13", "knows no"), ("idna", "cannot be kept|is not")):
+        with pytest.raises(InputError, match=told):
             read_draft(tmp_path / "a.tex", Files(name))
 
 
@@ -252,11 +213,10 @@ def test_mangled_drafts_are_refused_or_changed_at_their_places_only(
         assert path.read_bytes() == text.encode()
         return
     assert draft.text.count("<REF>") == len(draft.places)
-    expected, at = "", 0
     places = sorted(draft.places, key=lambda one: one.start)
+    expected, at = "", 0
     for place in places:
-        assert at <= place.start < place.end <= len(text)
-        assert place.line == text.count("\n", 0, place.start) + 1
+        assert at <= place.start < place.end and place.line == text.count("\n", 0, place.start) + 1
         expected += text[at : place.start] + draft.citation(place, ["new"])
         at = place.end
     for place in reversed(places):
@@ -269,13 +229,8 @@ def test_mangled_drafts_are_refused_or_changed_at_their_places_only(
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.md", "a [@<RE<REF>F>; @?] b"),
-        ("a.tex", "a <RE% comment\nF> <<REF>REF> <REF> b"),
-        ("a.md", "<RE<!-- x -->F> <REF>"),
-    ],
+    "text", ["a <RE% comment\nF> <<REF>REF> <REF> b", "<RE<!-- x -->F> <REF>", "[@<RE<REF>F>; @?]"]
 )
-def test_pieces_of_a_marker_make_no_place(tmp_path: Path, name: str, text: str) -> None:
-    draft = draft_of(tmp_path, text, name)
+def test_pieces_of_a_marker_make_no_place(tmp_path: Path, text: str) -> None:
+    draft = draft_of(tmp_path, text, "a.tex" if "%" in text else "a.md")
     assert draft.text.count("<REF>") == len(draft.places) >= 1

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,10 @@ import psutil
 import pytest
 
 from citerec.files.addresses import path_of
-from citerec.index.manifest import Manifest
 from tests.conftest import Citerec
 from tests.e2e.test_build_cli import wait_for
-from tests.e2e.test_cli import one_line
-from tests.unit.test_build import MAX_BAD, digests
+from tests.e2e.test_cli import CITEREC, one_line
+from tests.unit.test_build import MAX_BAD
 
 pytestmark = pytest.mark.slow
 
@@ -62,69 +59,15 @@ def test_what_was_begun_here_goes_on_on_ray_and_back(
     assert times(tmp_path / "work") == after
 
 
-def test_a_diagnostic_set_is_the_same_on_ray(
-    citerec_here: Citerec, s2_release: Path, ray_here: Any, s3: str, tmp_path: Path
-) -> None:
-    """From addresses, with the results of shards at another."""
-    addresses = {name: put(s2_release / name, f"{s3}/set/{name}") for name in ("papers", "citations", "s2orc_v2")}
-
-    def built(out: str, places: dict[str, Any], *more: object) -> dict[str, str]:
-        given = [("--papers", places["papers"]), ("--citations", places["citations"]), ("--s2orc", places["s2orc_v2"])]
-        options = [word for pair in given for word in pair]
-        result = citerec_here("diagnostics", "build", *options, "--out", f"./{out}/mine", "--max-bad", MAX_BAD, *more)
-        assert result.returncode == 0, result.stderr
-        return digests(tmp_path / out / "mine")
-
-    here = {name: s2_release / name for name in addresses}
-    alone = built("here", here, "--workers", 1)
-    assert built("addresses", addresses, "--on", "ray", "-c", f"work={s3}/set/work") == alone
-    assert not (tmp_path / "addresses" / ".mine.work" / "texts").exists()
-
-
-def test_an_index_is_the_same_on_ray(
-    citerec_here: Citerec, s2_release: Path, ray_here: Any, s3: str, tmp_path: Path
-) -> None:
-    put(s2_release / "papers", f"{s3}/index/papers")
-    put(s2_release / "abstracts", f"{s3}/index/abstracts")
-    command = ("index", "build", "--max-bad", MAX_BAD)
-    for out, more in (("a", (s2_release / "papers", s2_release / "abstracts")), ("b", (f"{s3}/index", "--on", "ray"))):
-        result = citerec_here(*command, *more, "--out", out)
-        assert result.returncode == 0, result.stderr
-    one, other = (Manifest.read(tmp_path / name) for name in "ab")
-    assert (one.fingerprint, one.counts) == (other.fingerprint, other.counts)
-    assert {source.path for source in other.sources} > {f"{s3}/index/papers/{p.name}" for p in files(s2_release)}
-
-
 def test_contexts_from_address_to_address(
     citerec_here: Citerec, s2_release: Path, expected: Path, ray_here: Any, s3: str
 ) -> None:
-    source = put(s2_release / "s2orc_v2", f"{s3}/texts")
-    result = citerec_here(*EXTRACT, f"{source}/*", "--out", f"{s3}/out/contexts.jsonl", "--on", "ray")
+    for path in (s2_release / "s2orc_v2").iterdir():
+        path_of(f"{s3}/texts/{path.name}").write_bytes(path.read_bytes())
+    result = citerec_here(*EXTRACT, f"{s3}/texts/*", "--out", f"{s3}/out/contexts.jsonl", "--on", "ray")
     assert result.returncode == 0, result.stderr
     assert is_same(path_of(f"{s3}/out/contexts.jsonl"), expected)
     assert len(list(path_of(f"{s3}/out/.contexts.jsonl.work").iterdir())) > 6  # results and their receipts
-
-
-def test_a_cluster_by_ray_client(
-    citerec: Citerec, s2_release: Path, expected: Path, ray_here: Any, tmp_path: Path
-) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    cluster = ray_here.get_runtime_context().gcs_address
-    server = [sys.executable, "-m", "ray.util.client.server", "--address", cluster, "--host", "127.0.0.1"]
-    with subprocess.Popen(
-        [*server, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as asked:
-        try:
-            wait_for(asked, lambda: answers(port))
-            result = citerec(
-                *EXTRACT, s2_release / "s2orc_v2", "--out", "contexts.jsonl", "--on", f"ray://127.0.0.1:{port}"
-            )
-        finally:
-            asked.terminate()
-    assert result.returncode == 0 and "Set aside: " in result.stderr, result.stderr
-    assert is_same(tmp_path / "contexts.jsonl", expected)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL], ids=["stopped", "killed"])
@@ -132,15 +75,8 @@ def test_a_command_that_is_stopped_leaves_no_ray_and_goes_on(
     sent: signal.Signals, citerec_here: Citerec, s2_release: Path, expected: Path, ray_here: Any, tmp_path: Path
 ) -> None:
     command = [*map(str, EXTRACT), str(s2_release / "s2orc_v2"), "--out", "contexts.jsonl", "--on", "ray"]
-    citerec = Path(sys.executable).with_name("citerec")
-    with subprocess.Popen(
-        [citerec, *command, "--workers", "1"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen([CITEREC, *command, "--workers", "1"], cwd=tmp_path, **pipes) as process:
         work = tmp_path / ".contexts.jsonl.work"
         wait_for(process, lambda: work.exists() and len(times(work)) >= 1)
         rays = psutil.Process(process.pid).children(recursive=True)
@@ -163,19 +99,3 @@ def test_nobody_answers(citerec_here: Citerec, s2_release: Path, silent_port: in
     address = f"ray://127.0.0.1:{silent_port}"
     result = citerec_here(*EXTRACT, s2_release / "s2orc_v2", "--out", "contexts.jsonl", "--on", address)
     one_line(result, 2, f"no Ray cluster answers at {address}", "ray start --head")
-
-
-def put(folder: Path, address: str) -> str:
-    """Copies the files of a folder to an address."""
-    for path in folder.iterdir():
-        path_of(f"{address}/{path.name}").write_bytes(path.read_bytes())
-    return address
-
-
-def files(release: Path) -> list[Path]:
-    return list((release / "papers").iterdir())
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as asking:
-        return asking.connect_ex(("127.0.0.1", port)) == 0

@@ -2,270 +2,91 @@
 
 import gzip
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
-import pytest
 from filelock import FileLock
 
 from citerec.contexts.read import read_contexts
-from tests.conftest import Citerec, write_lines
+from tests.conftest import Citerec
 from tests.e2e.test_cli import one_line
-from tests.unit.test_build import World, is_complete, key_of, lines_of, write_same_texts
+from tests.unit.test_build import World, is_complete, key_of, lines_of
 
-PATIENCE_SECONDS = 60
 PLACED = ("text", "before", "after", "section", "marker", "style", "end")
 
 
-@pytest.fixture(scope="module")
-def world(s2_release: Path) -> World:
-    return World(s2_release)
-
-
-def written(folder: Path) -> list[str]:
-    """What lies in a folder, but for the work that is kept beside a file."""
-    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-
-
-@pytest.fixture(scope="module")
-def extracted(s2_release: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Single citations of v2, and what was said."""
-    folder = tmp_path_factory.mktemp("extracted")
-    command = [Path(sys.executable).with_name("citerec"), "contexts", "extract", s2_release / "s2orc_v2"]
-    result = subprocess.run(
-        [*command, "--out", "contexts.jsonl", "--workers", "2", "--max-bad", "0.1"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_single_citations_are_those_of_the_truth(citerec_here: Citerec, tmp_path: Path, s2_release: Path) -> None:
+    world, path = World(s2_release), tmp_path / "contexts.jsonl"
+    options = ("--out", "contexts.jsonl", "--workers", 2, "--max-bad", 0.1)
+    result = citerec_here("contexts", "extract", s2_release / "s2orc_v2", *options)
     assert result.returncode == 0, result.stderr
-    assert written(folder) == ["contexts.jsonl", "contexts.jsonl.quarantine.jsonl"]
-    return folder / "contexts.jsonl", result.stdout + result.stderr
-
-
-def of_complete_papers(records: list[dict[str, Any]], world: World) -> dict[tuple[int, int], dict[str, Any]]:
-    """Those that cite a paper of which the truth can speak: extraction knows no papers."""
-    return {
-        key_of(record): record
-        for record in records
-        if (paper := world.papers.get(record["cited_ids"][0])) and is_complete(paper)
-    }
-
-
-def test_single_citations_are_those_of_the_truth(extracted: tuple[Path, str], world: World) -> None:
-    records = lines_of(extracted[0])
-    found = of_complete_papers(records, world)
+    records, said = lines_of(path), result.stdout + result.stderr
+    # Of papers of which the truth can speak: extraction knows no papers.
+    known = [one for one in records if (paper := world.papers.get(one["cited_ids"][0])) and is_complete(paper)]
+    found = {key_of(record): record for record in known}
     assert set(found) == set(world.truth)
     for key, one in world.truth.items():
         record = found[key]
         assert (record["citing_id"], record["cited_ids"]) == (one["citing_id"], [one["cited_id"]])
         assert {name: record[name] for name in PLACED} == {name: one[name] for name in PLACED}
-        assert record["source"] == "s2orc"
     # What else there is cites papers without authors, title or venue, or none of the release.
     assert len(records) - len(found) <= world.traps["sentences"]["incomplete"] + world.traps["sentences"]["outside"]
     assert len({record["context_id"] for record in records}) == len(records)
-
-
-def test_what_was_done_is_told(extracted: tuple[Path, str], world: World) -> None:
-    path, said = extracted
-    assert f"contexts.jsonl: {len(lines_of(path)):,} contexts of " in said
+    contexts = list(read_contexts(path, cited=True))
+    assert [context.context_id for context in contexts] == [record["context_id"] for record in records]
+    quarantine = lines_of(Path(f"{path}.quarantine.jsonl"))
+    assert {line["reason"].partition(":")[0] for line in quarantine} > {"body.bib_ref", "body.paragraph"}
+    places = [(line["shard"], line["line"]) for line in quarantine]
+    assert places == sorted(places)
     texts = world.traps["texts"]["records"] - world.traps["texts"]["doubled_text"]
-    assert f"{texts:,} texts" in said
-    assert re.search(rf"^ *{len(lines_of(path)):,} +usable *$", said, re.MULTILINE)
+    assert f"contexts.jsonl: {len(records):,} contexts of " in said and f"{texts:,} texts" in said
+    assert re.search(rf"^ *{len(records):,} +usable *$", said, re.MULTILINE)
     bad = sum(world.traps["bad_records"]["s2orc_v2"].values())
     assert f"Set aside: {bad:,} lines that are not full texts" in said
 
 
-def test_the_quarantine_has_the_faults_that_were_planted(
-    extracted: tuple[Path, str], world: World, s2_release: Path
-) -> None:
-    lines = lines_of(Path(f"{extracted[0]}.quarantine.jsonl"))
-    raw = {path.name: gzip.decompress(path.read_bytes()).splitlines() for path in (s2_release / "s2orc_v2").iterdir()}
-    planted: Counter[str] = Counter()
-    faulty: Counter[str] = Counter()
-    for line in lines:
-        source = raw[line["shard"]][line["line"] - 1]
-        assert source.decode().startswith(line["beginning"][:100])
-        assert line["reason"]
-        try:
-            record = json.loads(source)
-        except json.JSONDecodeError:
-            planted["broken_json"] += 1
-            continue
-        if isinstance(record, list):
-            planted["array"] += 1
-        elif record.get("corpusid") is None:
-            planted["no_id"] += 1
-        elif record["body"] is None:
-            planted["content_null"] += 1
-        elif record["body"]["text"] is None:
-            planted["text_null"] += 1
-        else:
-            faulty[line["reason"].partition(":")[0]] += 1
-    assert dict(planted) == world.traps["bad_records"]["s2orc_v2"]
-    assert set(faulty) == {"body.bib_ref", "body.paragraph"}
-    sentences = world.traps["sentences"]
-    assert faulty["body.paragraph"] >= world.traps["texts"]["paragraph_outside"]
-    assert faulty["body.bib_ref"] >= (sentences["bad_offsets"] + sentences["cut"]) / 2
-    places = [(line["shard"], line["line"]) for line in lines]
-    assert places == sorted(places)
+def is_sound(line: bytes) -> bool:
+    record = json.loads(line) if line.startswith(b'{"') and line.endswith(b"}") else {}
+    return bool(record.get("corpusid") and (record["body"] or {}).get("text"))
 
 
-def test_both_versions_and_both_splitters_give_the_same_file(
-    citerec_here: Citerec, tmp_path: Path, s2_release: Path
-) -> None:
-    files = set()
-    shards = write_same_texts(s2_release, tmp_path)
-    for version, split in (("s2orc", "pysbd"), ("s2orc_v2", "spacy")):
-        out = tmp_path / f"{version}-{split}.jsonl"
-        result = citerec_here(
-            "contexts", "extract", shards[version], "--out", out, "-c", f"split={split}", "--max-bad", 0.5
-        )
-        assert result.returncode == 0, result.stderr
-        files.add(out.read_bytes())
-    assert len(files) == 1
-    assert len(files.pop().splitlines()) > 100
-
-
-def test_groups_share_a_marker(citerec_here: Citerec, tmp_path: Path, s2_release: Path, world: World) -> None:
-    result = citerec_here(
-        "contexts", "extract", s2_release / "s2orc_v2", "--out", "groups.jsonl", "-c", "single=false", "--max-bad", 0.1
-    )
-    assert result.returncode == 0, result.stderr
-    records = lines_of(tmp_path / "groups.jsonl")
-    sizes = Counter(len(record["cited_ids"]) for record in records)
-    assert sum(count for size, count in sizes.items() if size > 1) > 50
-    assert all(record["text"].count("<REF>") == 1 for record in records)
-    assert all(len(set(record["cited_ids"])) == len(record["cited_ids"]) for record in records)
-    # Each single citation is among them, as it was.
-    found = {key_of(record): record for record in records}
-    for key, one in world.truth.items():
-        assert found[key]["cited_ids"] == [one["cited_id"]]
-        assert {name: found[key][name] for name in PLACED} == {name: one[name] for name in PLACED}
-    assert len(list(read_contexts(tmp_path / "groups.jsonl", cited=True))) == len(records)
-
-
-def test_what_is_extracted_is_read_labelled_and_measured(
-    citerec_here: Citerec, tmp_path: Path, extracted: tuple[Path, str], s2_release: Path
-) -> None:
-    contexts = list(read_contexts(extracted[0], cited=True))
-    records = lines_of(extracted[0])
-    assert [context.context_id for context in contexts] == [record["context_id"] for record in records]
-    write_lines(tmp_path / "some.jsonl", records[:200])
-    result = citerec_here("index", "build", s2_release / "papers", "--out", "index")
-    assert result.returncode == 0, result.stderr
-    result = citerec_here("diagnostics", "label", "some.jsonl", "--index", "index", "--out", "./mine")
-    assert result.returncode == 0, result.stderr
-    assert "200 contexts labelled" in result.stdout
-    labelled = lines_of(tmp_path / "mine" / "contexts.jsonl")
-    assert sum("location" in record["labels"] for record in labelled) > 50
-    assert all(records[at].items() <= record.items() for at, record in enumerate(labelled))
-    result = citerec_here(
-        "eval", "--set", "./mine", "--index", "index", "--metrics", "mrr@10", "--diagnostic", "location"
-    )
-    assert result.returncode == 0, result.stderr
-    assert re.search(r"^middle +(?:\* )?\d+ +0\.\d{3}", result.stdout, re.MULTILINE)
-
-
-def test_extraction_that_is_killed_goes_on(
-    citerec_here: Citerec, tmp_path: Path, s2_release: Path, extracted: tuple[Path, str]
-) -> None:
-    options = ("--out", "contexts.jsonl", "--workers", "1", "--max-bad", "0.1")
-    command = ["contexts", "extract", str(s2_release / "s2orc_v2"), *options]
-    work = tmp_path / ".contexts.jsonl.work"
-    with subprocess.Popen(
-        [Path(sys.executable).with_name("citerec"), *command], cwd=tmp_path, stdout=subprocess.DEVNULL
-    ) as process:
-        until = time.monotonic() + PATIENCE_SECONDS
-        # The first of the three shards of the second pass: the first pass lists the texts.
-        while len(list(work.glob("*.json"))) < 4 and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGKILL)
-    done = {path.name: path.stat().st_mtime_ns for path in work.glob("*.json")}
-    assert len(done) in (4, 5)
-    assert not (tmp_path / "contexts.jsonl").exists()
-    for _ in range(2):  # it goes on, and then has nothing left to do
-        assert citerec_here(*command).returncode == 0
-        for name in ("contexts.jsonl", "contexts.jsonl.quarantine.jsonl"):
-            assert (tmp_path / name).read_bytes() == extracted[0].with_name(name).read_bytes()
-        now = {path.name: path.stat().st_mtime_ns for path in work.glob("*.json")}
-        assert done.items() <= now.items()
-        done = now
-    assert written(tmp_path) == ["contexts.jsonl", "contexts.jsonl.quarantine.jsonl"]
-
-
-def test_two_do_not_write_one_file(citerec_here: Citerec, tmp_path: Path, s2_release: Path) -> None:
+def test_what_stands_beside_a_file(citerec_here: Citerec, tmp_path: Path, s2_release: Path) -> None:
+    """Two do not write one file; a quarantine of before does not stay; a source is never written over."""
     (tmp_path / ".contexts.jsonl.work").mkdir()
     with FileLock(tmp_path / ".contexts.jsonl.work" / "lock"):
         result = citerec_here("contexts", "extract", s2_release / "s2orc_v2", "--out", "contexts.jsonl")
     one_line(result, 1, "another process is writing contexts.jsonl")
-    assert written(tmp_path) == []
-
-
-def test_a_quarantine_of_before_does_not_stay(citerec_here: Citerec, tmp_path: Path, s2_release: Path) -> None:
-    (tmp_path / "contexts.jsonl.quarantine.jsonl").write_text("old\n")
+    assert not (tmp_path / "contexts.jsonl").exists()
     shard = sorted((s2_release / "s2orc_v2").iterdir())[0]
     sound = [line for line in gzip.decompress(shard.read_bytes()).splitlines() if is_sound(line)][:3]
     (tmp_path / "texts.jsonl").write_bytes(b"\n".join(sound) + b"\n")
+    quarantine = tmp_path / "contexts.jsonl.quarantine.jsonl"
+    quarantine.write_text("old\n")
     result = citerec_here("contexts", "extract", "texts.jsonl", "--out", "contexts.jsonl")
     assert result.returncode == 0, result.stderr
-    left = (tmp_path / "contexts.jsonl.quarantine.jsonl").read_bytes() if "Set aside" in result.stderr else b""
-    assert b"old" not in left
-    assert (tmp_path / "contexts.jsonl.quarantine.jsonl").exists() == ("Set aside" in result.stderr)
-
-
-def is_sound(line: bytes) -> bool:
-    try:
-        record = json.loads(line)
-    except json.JSONDecodeError:
-        return False
-    return isinstance(record, dict) and bool(record.get("corpusid") and (record["body"] or {}).get("text"))
-
-
-def test_a_source_is_never_written_over(citerec_here: Citerec, tmp_path: Path, s2_release: Path) -> None:
-    shard = sorted((s2_release / "s2orc_v2").iterdir())[0]
-    sound = [line for line in gzip.decompress(shard.read_bytes()).splitlines() if is_sound(line)][:2]
-    (tmp_path / "texts.jsonl").write_bytes(b"\n".join(sound) + b"\n")
+    assert quarantine.exists() == ("Set aside" in result.stderr)
+    assert not quarantine.exists() or "old" not in quarantine.read_text()
     one_line(citerec_here("contexts", "extract", "texts.jsonl", "--out", "texts.jsonl"), 2, "texts.jsonl")
     assert (tmp_path / "texts.jsonl").read_bytes() == b"\n".join(sound) + b"\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "parts"),
-    [
-        ([], 2, ["SOURCES"]),
-        (["none"], 2, ["none does not exist"]),
-        (["empty"], 2, ["empty holds no shards of S2ORC"]),
-        (["both"], 2, ["both holds both versions of S2ORC"]),
-        (["both/papers"], 1, ["texts are bad", "--max-bad"]),
-        (["torn.gz"], 2, ["the gzip stream is broken"]),
-        (["texts", "-c", "split=nope"], 2, ["the spaCy model nope cannot be loaded"]),
-        (["texts", "--max-bad", "0"], 1, ["texts are bad"]),
-        (["texts", "--max-bad", "nan"], 2, ["--max-bad"]),
-        (["texts", "--workers", "0"], 2, ["--workers"]),
-        (["texts", "--out", "empty"], 2, ["empty is a folder"]),
-        (["texts", "--out", "/proc/none/contexts.jsonl"], 2, ["cannot write"]),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) and not any(" " in one for one in value) else "",
-)
-def test_wrong_input_is_one_line(
-    citerec_here: Citerec, tmp_path: Path, s2_release: Path, arguments: list[str], code: int, parts: list[str]
-) -> None:
+def test_wrong_input_is_one_line(citerec_here: Citerec, tmp_path: Path, s2_release: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "both").symlink_to(s2_release)
     (tmp_path / "texts").symlink_to(s2_release / "s2orc_v2")
     whole = sorted((s2_release / "s2orc_v2").iterdir())[0].read_bytes()
     (tmp_path / "torn.gz").write_bytes(whole[: len(whole) // 2])
-    out = [] if "--out" in arguments else ["--out", "contexts.jsonl"]
-    allowed = [] if "--max-bad" in arguments else ["--max-bad", "0.1"]
-    one_line(citerec_here("contexts", "extract", *arguments, *out, *allowed), code, *parts)
-    assert not (tmp_path / "contexts.jsonl").exists()
-    assert not list((tmp_path / "empty").iterdir())
+    for arguments, code, told in [
+        (["empty"], 2, "empty holds no shards of S2ORC"),
+        (["both"], 2, "both holds both versions of S2ORC"),
+        (["both/papers"], 1, "texts are bad"),
+        (["torn.gz"], 2, "the gzip stream is broken"),
+        (["texts", "-c", "split=nope"], 2, "the spaCy model nope cannot be loaded"),
+        (["texts", "--max-bad", "0"], 1, "texts are bad"),
+        (["texts", "--workers", "0"], 2, "--workers"),
+    ]:
+        allowed = [] if "--max-bad" in arguments else ["--max-bad", "0.1"]
+        extract = ("contexts", "extract", *arguments, *allowed, "--out")
+        one_line(citerec_here(*extract, "contexts.jsonl"), code, told)
+        assert not (tmp_path / "contexts.jsonl").exists()
+    one_line(citerec_here("contexts", "extract", "texts", "--out", "empty"), 2, "empty is a folder")

@@ -5,32 +5,24 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Citerec, s2ag_paper, write_lines
+from tests.e2e.test_cli import CITEREC
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\x9d0;x\x9c\x7f\x08"
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-ENTRY = f"@article{{own, title={{Okapi own{ESCAPES}}}, author={{Lee{ESCAPES}, Kim}}, journal={{J{ESCAPES}}}}}"
+ENTRY = f"@Article{{own ,\r\n title={{Okapi own{ESCAPES}}},\tauthor={{Lee{ESCAPES}, Kim}}, journal={{J{ESCAPES}}}\r\n}}"
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     text = f"okapi{ESCAPES} words"
     release = tmp_path / "release"
-    paper = s2ag_paper(
-        1,
-        text,
-        authors=[{"name": text}],
-        venue=text,
-        year=2001,
-        externalids={"DOI": text, f"X{ESCAPES}": "1"},
-        s2fieldsofstudy=[{"category": text}],
-    )
-    write_lines(release / "papers" / "p.jsonl", [paper])
+    named = {"authors": [{"name": text}], "externalids": {"DOI": text}, "s2fieldsofstudy": [{"category": text}]}
+    write_lines(release / "papers" / "p.jsonl", [s2ag_paper(1, text, venue=text, year=2001, **named)])
     write_lines(release / "abstracts" / "a.jsonl", [{"corpusid": 1, "abstract": f"{text}. {text}."}])
     write_lines(release / "tldrs" / "t.jsonl", [{"corpusid": 1, "text": text}])
     citation = {"citationid": 1, "citingcorpusid": 9, "citedcorpusid": 1, "contexts": [text], "intents": None}
@@ -47,16 +39,11 @@ def test_no_control_character_of_a_corpus_reaches_the_terminal(
 ) -> None:
     assert citerec_here("index", "build", corpus, "own.bib", "--out", "index").returncode == 0
     sentence = f"The okapi{ESCAPES} words <REF>."
-    shown = [
-        citerec_here("recommend", sentence, "--index", "index", *options)
-        for options in ([], ["--explain", "--tldr"], ["--format", "json", "--explain"], ["--sort", "venue"])
-    ]
-    shown += [
-        citerec_here("run", "contexts.jsonl", "--index", "index", *options)
-        for options in (["--format", "json"], ["-k", "1"])
-    ]
-    shown += [citerec_here("index", "info", *options) for options in (["index"], ["index", "--format", "json"], [])]
-    shown += [citerec_here("recommend", "x", "--index", f"index{ESCAPES}")]
+    ask, run, info = ("recommend", "--index", "index"), ("run", "contexts.jsonl", "--index", "index"), ("index", "info")
+    commands: list[tuple[str, ...]] = [(*ask, sentence), (*ask, sentence, "--explain", "--tldr")]
+    commands += [(*ask, sentence, "--format", "json", "--explain"), (*ask, sentence, "--sort", "venue")]
+    commands += [(*run, "--format", "json"), run, info, (*info, "index"), (*info, "index", "--format", "json")]
+    shown = [citerec_here(*one) for one in [*commands, ("recommend", "x", "--index", f"index{ESCAPES}")]]
     for result in shown:
         assert not CONTROLS.search(result.stdout + result.stderr), result.args
     assert [result.returncode for result in shown] == [0] * (len(shown) - 1) + [2]
@@ -68,15 +55,7 @@ def test_an_own_entry_comes_back_byte_for_byte_in_a_pipe_but_not_on_a_terminal(
     citerec_here: Citerec, corpus: Path, tmp_path: Path
 ) -> None:
     assert citerec_here("index", "build", "own.bib", "--out", "index").returncode == 0
-    command = [
-        Path(sys.executable).with_name("citerec"),
-        "recommend",
-        "okapi own",
-        "--index",
-        "index",
-        "--format",
-        "bibtex",
-    ]
+    command = [CITEREC, "recommend", "okapi own", "--index", "index", "--format", "bibtex"]
     piped = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=True)
     assert piped.stdout == ENTRY.encode() + b"\n"
     ours, theirs = pty.openpty()

@@ -1,15 +1,13 @@
-"""A family, a text metric and a writer of another package: one file each, named by entry points, no line of citerec."""
+"""A family and a text metric of another package: one file each, named by entry points, no line of citerec."""
 
-import json
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import DEMO, ROOT, Citerec, write_lines
-from tests.unit.test_build import MAX_BAD, lines_of
+from tests.conftest import DEMO, Citerec, write_lines
+from tests.e2e.test_cli import one_line
 
 pytestmark = pytest.mark.slow
 
@@ -17,32 +15,14 @@ FILES = {
     "together.py": '''
 """Whether the marker stands for one paper or for several; the sentence is of medium length."""
 
-from citerec.diagnostics.families import MEDIUM, Facts, Family
-
-
-def _class_of(facts: Facts) -> str:
-    return "one" if len(facts.context.cited_ids) == 1 else "several"
-
+from citerec.diagnostics.families import MEDIUM, Family
 
 FAMILY = Family(
     name="together",
     title="Papers cited together",
     classes=lambda _: ("one", "several"),
-    class_of=_class_of,
+    class_of=lambda facts: "one" if len(facts.context.cited_ids) == 1 else "several",
     conditions=(MEDIUM,),
-)
-''',
-    "opening.py": '''
-"""The letter with which the sentence begins, for which contexts are sampled."""
-
-from citerec.diagnostics.families import Family
-
-FAMILY = Family(
-    name="opening",
-    title="Letter at the beginning",
-    classes=lambda _: ("early", "late"),
-    class_of=lambda facts: "early" if facts.context.text[:1].casefold() < "n" else "late",
-    sampled=True,
 )
 ''',
     "commas.py": '''
@@ -65,35 +45,13 @@ class Commas:
 
 METRIC = MetricPart("commas", lambda options: Commas())
 ''',
-    "shout.py": '''
-"""Writes the titles of the sources in capitals."""
-
-from citerec.write.tasks import Sentence
-from citerec.write.writers.base import WriterPart
-from citerec.write.writers.extractive import ExtractiveWriter
-
-
-def _open(name, kind, options=None):
-    size = int((options or {}).get("size", 100))
-
-    def titles(task):
-        return [Sentence(source.title.upper()[:size], (at,)) for at, source in enumerate(task.sources)]
-
-    return ExtractiveWriter(name, titles, settings={"size": size})
-
-
-WRITER = WriterPart("shout", _open)
-''',
     "others-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: others\nVersion: 1.0\n",
     "others-1.0.dist-info/entry_points.txt": """
 [citerec.families]
 together = together:FAMILY
-opening = opening:FAMILY
 [citerec.text_metrics]
 commas = commas:METRIC
-[citerec.writers]
-shout = shout:WRITER
-broken = shout:NOTHING
+broken = commas:NOTHING
 """,
 }
 
@@ -111,107 +69,37 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_family_labels_a_set_and_is_measured_by_eval(
     citerec: Citerec, tmp_path: Path, demo_index: Path, others: str
 ) -> None:
-    shutil.copytree(demo_index, tmp_path / "indexes" / "demo")
-    result = citerec("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "mine", PYTHONPATH=others)
+    result = citerec(
+        "diagnostics", "label", DEMO / "contexts.jsonl", "--index", demo_index, "--out", "mine", PYTHONPATH=others
+    )
     assert result.returncode == 0, result.stderr
     (found,) = re.findall(r"^together +(\d+) +one ([\d,]+), several (\d+)", result.stdout, re.MULTILINE)
     assert int(found[0]) == int(found[1]) + int(found[2]) > 0
     shown = citerec("diagnostics", "show", "mine/together", PYTHONPATH=others).stdout
     assert "Papers cited together" in shown and "held constant: the sentence is of medium length" in shown
     assert "Papers cited together (`mine/together`)" in (tmp_path / "diagnostics/mine/DATASHEET.md").read_text()
-    result = citerec("eval", "--set", "mine", "--diagnostic", "together", PYTHONPATH=others)
-    assert result.returncode == 0, result.stderr
-    assert "Papers cited together (together)  held constant: the sentence is of medium length" in result.stdout
-    assert re.search(rf"^one +{found[1]} +0\.\d{{3}} ", result.stdout, re.MULTILINE)
+    given = ("eval", "--set", "mine", "--diagnostic", "together", "--index", demo_index)
+    result = citerec(*given, PYTHONPATH=others)
+    assert re.search(rf"^one +{found[1]} +0\.\d{{3}} ", result.stdout, re.MULTILINE), result.stderr
     # Who has the package no longer can read the set all the same.
     assert re.search(rf"^mine/together +{found[0]} ", citerec("diagnostics", "show").stdout, re.MULTILINE)
 
 
-def test_a_family_is_in_a_set_that_is_built(citerec: Citerec, tmp_path: Path, s2_release: Path, others: str) -> None:
-    result = citerec(
-        *("diagnostics", "build", "--papers", s2_release / "papers", "--citations", s2_release / "citations"),
-        *("--s2orc", s2_release / "s2orc_v2", "--out", "./mine", "--max-bad", MAX_BAD, "--workers", 1),
-        *("--quota", "opening=2", "--quota", "intent=0"),
-        PYTHONPATH=others,
-    )
-    assert result.returncode == 0, result.stderr
-    manifest = json.loads((tmp_path / "mine" / "manifest.json").read_text())
-    assert manifest["sampling"]["quota"] == {"length": 1, "location": 1, "intent": 0, "pos_before": 1,
-                                             "pos_after": 1, "low_resource": 1, "opening": 2}  # fmt: skip
-    names = ["field", "year", "citation_count", "length", "location", "low_resource", "opening", "together"]
-    assert list(manifest["families"]) == names
-    assert manifest["families"]["together"]["conditions"] == ["the sentence is of medium length"]
-    contexts = lines_of(tmp_path / "mine" / "contexts.jsonl")
-    large = [one for one in contexts if one["cell"]["family"] != "low_resource"]
-    assert sum("opening" in one["labels"] for one in large) == sum(one["cell"]["family"] == "opening" for one in large)
-    together = sum("together" in one["labels"] for one in large)
-    assert sum(manifest["families"]["together"]["classes"].values()) == together > 0
-    datasheet = (tmp_path / "mine" / "DATASHEET.md").read_text()
-    assert "Families without a quota (`field`, `year`, `citation_count`, `together`)" in datasheet
-
-
 def test_a_text_metric_has_its_unit_in_tables_and_page(citerec: Citerec, tmp_path: Path, others: str) -> None:
-    texts = {"terse": ["Ab, cd, ef, gh."] * 6, "wordy": ["Ab cd ef gh " * 8] * 6}
-    for name, predictions in texts.items():
-        records = [
-            {"id": f"t{at}", "input": ["A source."], "target": "Ab, cd.", "prediction": text, "writer": name}
-            for at, text in enumerate(predictions)
-        ]
-        write_lines(tmp_path / f"{name}.jsonl", records)
-    assert "commas" in citerec("eval-text", "--help", PYTHONPATH=others).stdout
-    given = (
-        "eval-text",
-        "terse.jsonl",
-        "wordy.jsonl",
-        "--metrics",
-        "rouge,commas",
-        "-c",
-        "workers=1",
-        "--out",
-        "results",
-    )
-    result = citerec(*given, PYTHONPATH=others)
+    for name, text in {"terse": "Ab, cd, ef, gh.", "wordy": "Ab cd ef gh " * 8}.items():
+        record = {"input": ["A source."], "target": "Ab, cd.", "prediction": text, "writer": name}
+        write_lines(tmp_path / f"{name}.jsonl", [{**record, "id": f"t{at}"} for at in range(6)])
+    given = ("eval-text", "terse.jsonl", "wordy.jsonl", "--metrics", "rouge,commas", "-c", "workers=1")
+    result = citerec(*given, "--out", "results", PYTHONPATH=others)
     assert result.returncode == 0, result.stderr
     assert re.search(r"characters_per_comma ↓ *$", result.stdout, re.MULTILINE)
-    assert re.search(r"^terse +6 +★ 3\.8 ", result.stdout, re.MULTILINE)
     assert re.search(r"^wordy +6 +(?:[▲▼] )?96\.0 ", result.stdout, re.MULTILINE)
-    assert "↓: lower is better" in result.stdout
-    page = (tmp_path / "results" / "report.html").read_text()
-    words = re.sub(r"<[^>]+>", "", page)
-    assert "characters_per_comma ↓" in words and "★ 3.8" in words and "characters_per_comma ×100" not in page
-    assert "comma: ," in page
-    columns = json.loads((tmp_path / "results" / "meta.json").read_text())["columns"]
-    told = {"name": "characters_per_comma", "metric": "commas", "share": False}
-    assert columns[-1] == {**told, "better": "lower", "decimals": 1}
+    words = re.sub(r"<[^>]+>", "", (tmp_path / "results" / "report.html").read_text())
+    assert "characters_per_comma ↓" in words and "★ 3.8" in words and "comma: ," in words
     # Who has the package no longer can read the results all the same.
     again = citerec("report", "results").stdout
     assert re.search(r"^terse +6 +★ 3\.8 ", again, re.MULTILINE) and "↓: lower is better" in again
-    result = citerec("eval-text", "terse.jsonl", "--metrics", "comma", PYTHONPATH=others)
-    assert "there is no text metric 'comma'. Did you mean commas?" in result.stderr
-
-
-def test_a_writer_is_named_in_errors_and_writes_a_file(citerec: Citerec, tmp_path: Path, others: str) -> None:
-    write_lines(tmp_path / "tasks.jsonl", [
-        {"id": "t", "input": ["A source."], "sources": [{"paper_id": "1", "title": "On trees"}], "target": "x"},
-    ])  # fmt: skip
-    given = ("write", "batch", "tasks.jsonl", "--out", "made.jsonl")
-    result = citerec(*given, "--writer", "shout", "-c", "writer.size=4", PYTHONPATH=others)
-    assert result.returncode == 0, result.stderr
-    assert "made.jsonl: 1 text by shout." in result.stdout
-    (made,) = lines_of(tmp_path / "made.jsonl")
-    assert (made["prediction"], made["writer"], made["settings"]) == ("ON T", "shout", {"writer": "shout", "size": 4})
-    wrong = citerec(*given, "--writer", "shoud", PYTHONPATH=others)
-    assert wrong.returncode == 2 and "there is no writer 'shoud'. Did you mean shout?" in wrong.stderr
-    broken = citerec(*given, "--writer", "broken", PYTHONPATH=others)
-    assert broken.returncode == 2 and "the writer 'broken' cannot be loaded: AttributeError" in broken.stderr
-
-
-def test_help_of_the_whole_loads_no_part(others: str) -> None:
-    import subprocess
-    import sys
-
-    code = "import sys, citerec.cli.main as m; m.cli(['--help']); print('together' in sys.modules)"
-    told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": others}, cwd=ROOT
-    )
-    assert told.stdout.endswith("False\n"), told.stderr
+    wrong = citerec("eval-text", "terse.jsonl", "--metrics", "comma", PYTHONPATH=others)
+    one_line(wrong, 2, "there is no text metric 'comma'. Did you mean commas?")
+    broken = citerec("eval-text", "terse.jsonl", "--metrics", "broken", PYTHONPATH=others)
+    one_line(broken, 2, "'broken' cannot be loaded: AttributeError")

@@ -5,26 +5,13 @@ import json
 import os
 import re
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
-
 from citerec.index.manifest import generation_of
-from tests.serve.conftest import Start, start
-from tests.serve.lsp_client import Editor
-from tests.serve.test_mcp import asking
-
-__all__ = ["start"]
+from tests.e2e.test_cli import CITEREC
 
 MB = 1 << 20
-DRAFT = "We build on \\cite{bomb} and \\cite{good}.\n\\bibliography{refs}\n"
 GOOD = "@misc{good, title = {Attention Is All You Need}, year = {2017}}\n"
-TOO_LONG = "macros make the macro a5 400,000 characters long, more than 100,000"
-
-Way = Callable[[str], tuple[str, int]]
-"""Gives a bibliography to citerec; what it says, and its peak memory."""
 
 
 def bomb(levels: int) -> str:
@@ -33,17 +20,10 @@ def bomb(levels: int) -> str:
     return f'@string{{a0 = "spam"}}\n{"".join(macros)}@misc{{bomb, title = a{levels}, year = 2020}}\n{GOOD}'
 
 
-def peak(pid: int | str) -> int:
-    """The most memory that a process has had, in bytes."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
-
-
 def command(folder: Path, *arguments: object, **environment: str) -> tuple[str, int]:
     """What `citerec` prints, and its peak memory."""
-    called = [Path(sys.executable).with_name("citerec"), *map(str, arguments)]
     process = subprocess.Popen(
-        called,
+        [CITEREC, *map(str, arguments)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -58,67 +38,18 @@ def command(folder: Path, *arguments: object, **environment: str) -> tuple[str, 
     return said, 1024 * usage.ru_maxrss
 
 
-@pytest.fixture(params=["server", "check", "index", "editor", "assistant"])
-def way(request: pytest.FixtureRequest, tmp_path: Path, demo_index: Path) -> Iterator[Way]:
-    refs, draft = tmp_path / "refs.bib", tmp_path / "draft.tex"
-    draft.write_text(DRAFT)
-
-    def by_check(bib: str) -> tuple[str, int]:
-        refs.write_text(bib)
-        return command(tmp_path, "check", draft)
-
-    def by_index(bib: str) -> tuple[str, int]:
-        refs.write_text(bib)
-        said, memory = command(tmp_path, "index", "build", refs, "--out", "index", "--max-bad", "0.9")
-        quarantine = generation_of(tmp_path / "index") / "quarantine.jsonl"
-        return said + (quarantine.read_text() if quarantine.exists() else ""), memory
-
-    def by_assistant(bib: str) -> tuple[str, int]:
-        return str(ask("check_bibliography", bibtex=bib)), peak("self")
-
-    match request.param:
-        case "check":
-            yield by_check
-        case "index":
-            yield by_index
-        case "assistant":
-            ask = asking(demo_index)
-            yield by_assistant
-        case "server":
-            started: Start = request.getfixturevalue("start")
-            with started(demo_index) as running, running.client() as client:
-
-                def by_server(bib: str) -> tuple[str, int]:
-                    body = {"name": "draft.tex", "text": DRAFT, "bibliography": bib}
-                    answer = client.post("/api/v1/drafts", json=body)
-                    return answer.text, peak(running.process.pid)
-
-                yield by_server
-        case "editor":
-            editor = Editor(tmp_path, "--index", demo_index)
-            try:
-                editor.start()
-                editor.ready()
-
-                def by_editor(bib: str) -> tuple[str, int]:
-                    refs.write_text(bib)
-                    found = []
-                    if bib != GOOD:  # of which there is nothing to say
-                        editor.open(draft, DRAFT)
-                        found = editor.diagnostics(refs, bool)
-                    return str(found), peak(editor.process.pid)
-
-                yield by_editor
-                assert editor.stop() == 0
-            finally:
-                editor.kill()
-
-
-def test_a_bibliography_cannot_multiply(way: Way) -> None:
-    _, before = way(GOOD)
-    said, after = way(bomb(9))
-    assert TOO_LONG in said
-    assert after - before < 200 * MB
+def test_a_bibliography_cannot_multiply(tmp_path: Path) -> None:
+    (tmp_path / "draft.tex").write_text("We build on \\cite{bomb} and \\cite{good}.\n\\bibliography{refs}\n")
+    build = ("index", "build", "refs.bib", "--out", "index", "--max-bad", "0.9")
+    for arguments in (("check", "draft.tex"), build):
+        (tmp_path / "refs.bib").write_text(GOOD)
+        _, before = command(tmp_path, *arguments)
+        (tmp_path / "refs.bib").write_text(bomb(9))
+        said, after = command(tmp_path, *arguments)
+        assert after - before < 200 * MB
+        if arguments == build:
+            said = (generation_of(tmp_path / "index") / "quarantine.jsonl").read_text()
+        assert "macros make the macro a5 400,000 characters long, more than 100,000" in said
 
 
 def test_a_record_has_a_size(tmp_path: Path) -> None:
@@ -146,20 +77,11 @@ def test_a_record_has_a_size(tmp_path: Path) -> None:
     said, after = command(tmp_path, *build, "index")
     assert "5 papers" in said and re.search("unreadable +7: see", said), said
     assert after - before < 200 * MB
-    rows = [
-        json.loads(line) for line in (generation_of(tmp_path / "index") / "quarantine.jsonl").read_text().splitlines()
-    ]
+    lines = (generation_of(tmp_path / "index") / "quarantine.jsonl").read_text().splitlines()
+    rows = [(Path(row["shard"]).name, row["line"], row["reason"]) for row in map(json.loads, lines)]
     size = "it has more than 1,000,000 bytes of text (CITEREC_MAX_RECORD_BYTES)"
-    assert [(Path(row["shard"]).name, row["line"], row["reason"]) for row in rows] == [
-        ("a.bib", 1, size),
-        ("b.csv", 2, size),
-        ("c.json", 1, size),
-        ("d.jsonl", 1, size),
-        ("e.jsonl", 1, size),
-        ("f.ris", 1, size),
-        ("g.jsonl.gz", 1, "it has more than 20,000,000 bytes"),
-    ]
-    said, _ = command(tmp_path, *build, "larger", CITEREC_MAX_RECORD_BYTES="5000000")
-    assert "9 papers" in said and re.search("unreadable +3: see", said), said
+    places = [("a.bib", 1), ("b.csv", 2), ("c.json", 1), ("d.jsonl", 1), ("e.jsonl", 1), ("f.ris", 1)]
+    last = ("g.jsonl.gz", 1, "it has more than 20,000,000 bytes")
+    assert rows == [*((name, line, size) for name, line in places), last]
     said, _ = command(tmp_path, *build, "none", CITEREC_MAX_RECORD_BYTES="1 MB")
-    assert "CITEREC_MAX_RECORD_BYTES is no number of bytes: '1 MB'. Set it to one such as 1000000." in said
+    assert "CITEREC_MAX_RECORD_BYTES is no number of bytes: '1 MB'" in said

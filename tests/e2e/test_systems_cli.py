@@ -19,90 +19,23 @@ def index(hybrid_index: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(hybrid_index, tmp_path / "indexes" / "demo"))
 
 
-def test_words_and_vectors_in_one_command(citerec: Citerec, tmp_path: Path) -> None:
-    papers = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (tmp_path / "some.jsonl").write_text("".join(papers[:40]), encoding="utf-8")  # the model takes its time for each
-    built = citerec("index", "build", "some.jsonl", "--out", "indexes/demo", "--model", "all-MiniLM-L6-v2")
-    assert built.returncode == 0, built.stderr
-    assert "40 papers have a vector of 384 numbers" in built.stdout
-    said = citerec("recommend", SENTENCE, "--explain")
-    assert said.returncode == 0, said.stderr
-    assert "System: hybrid+ltr, the best that indexes/demo supports." in said.stderr
-    assert "lifted by: words" in said.stdout
-
-
 def test_a_ranker_is_trained_and_used(citerec_here: Citerec, index: Path, tmp_path: Path) -> None:
-    split = citerec_here(
-        "contexts", "split", DEMO / "contexts.jsonl", "--dev", "0.3", "--test", "0.3", "--out", "split"
-    )
-    assert split.returncode == 0, split.stderr
+    split = ("contexts", "split", DEMO / "contexts.jsonl", "--dev", "0.3", "--test", "0.3", "--out", "split")
+    assert citerec_here(*split).returncode == 0
     sides = ("--contexts", "split/train.jsonl", "--dev", "split/dev.jsonl")
     trained = citerec_here("train", "ltr", *sides, "-c", "rounds=20")
-    assert trained.returncode == 0, trained.stderr
-    assert "mrr@10" in trained.stdout and "share of the gain" in trained.stdout
+    assert "mrr@10" in trained.stdout and "share of the gain" in trained.stdout, trained.stderr
     assert (trained_of(index, "ltr") / "model.txt").is_file()
     assert citerec_here("index", "verify", index).returncode == 0
     asked = citerec_here("recommend", SENTENCE, "--explain", "-k", "3")
-    assert "System: hybrid+ltr" in asked.stderr, asked.stderr
-    assert "lifted by: " in asked.stdout
+    assert "System: hybrid+ltr" in asked.stderr and "lifted by: " in asked.stdout
     as_json = json.loads(citerec_here("recommend", SENTENCE, "--explain", "--format", "json", "-k", "3").stdout)
-    assert all(hit["reasons"] for hit in as_json)
-    assert {reason["name"] for hit in as_json for reason in hit["reasons"]} >= {"words and vectors"}
-    systems = ("bm25", "hybrid+ltr")
+    assert all("words and vectors" in {reason["name"] for reason in hit["reasons"]} for hit in as_json)
     # Some contexts that it learnt from, and some that it did not.
     some = [(tmp_path / "split" / f"{side}.jsonl").read_text().splitlines()[:25] for side in ("train", "test")]
     (tmp_path / "some.jsonl").write_text("\n".join(line for side in some for line in side))
-    measured = citerec_here(
-        "eval", "--contexts", "some.jsonl", *(part for name in systems for part in ("--system", name))
-    )
-    assert measured.returncode == 0, measured.stderr
-    assert all(name in measured.stdout for name in systems)
+    measured = citerec_here("eval", "--contexts", "some.jsonl", "--system", "bm25", "--system", "hybrid+ltr")
     assert "hybrid+ltr learnt from" in " ".join(measured.stderr.split())
     assert "from training left out" in measured.stdout
     new = citerec_here("eval", "--contexts", "split/test.jsonl", "--system", "hybrid+ltr")
-    assert new.returncode == 0, new.stderr
-    assert "training" not in new.stdout + new.stderr
-
-
-@pytest.mark.parametrize("command", ["build", "add"])
-def test_what_was_trained_outlives_its_index(citerec_here: Citerec, index: Path, command: str) -> None:
-    trained_of(index, "ltr").mkdir(parents=True)
-    (trained_of(index, "ltr") / "model.txt").write_text("trees")
-    made = citerec_here("index", command, *((DEMO, "--out", index) if command == "build" else (index, DEMO)))
-    assert made.returncode == 0, made.stderr
-    assert (trained_of(index, "ltr") / "model.txt").read_text() == "trees"
-
-
-@pytest.mark.parametrize(
-    ("system", "remedy"),
-    [
-        ("hybrid+cross-encoder", "citerec train reranker --contexts FILE --index"),
-        ("ncn", "citerec train ncn --contexts FILE --index"),
-    ],
-)
-def test_what_an_index_lacks_is_said_with_a_remedy(
-    citerec_here: Citerec, index: Path, system: str, remedy: str
-) -> None:
-    asked = citerec_here("recommend", SENTENCE, "--system", system)
-    assert asked.returncode != 0
-    assert remedy in " ".join(asked.stderr.split())
-    assert "Traceback" not in asked.stderr
-
-
-def test_an_index_without_vectors_says_how_to_get_them(citerec_here: Citerec, demo_index: Path) -> None:
-    asked = citerec_here("recommend", SENTENCE, "--index", demo_index, "--system", "dense")
-    assert asked.returncode != 0
-    assert "citerec index encode" in " ".join(asked.stderr.split())
-
-
-def test_what_one_writes_takes_part_in_the_search(citerec_here: Citerec, index: Path) -> None:
-    def titles(*more: str) -> set[str]:
-        asked = citerec_here("recommend", "This follows <REF>.", "--index", index, "--format", "json", "-k", "3", *more)
-        assert asked.returncode == 0, asked.stderr
-        return {hit["title"] for hit in json.loads(asked.stdout)}
-
-    assert "Attention Is All You Need" in titles("--title", "Neural machine translation with attention")
-    assert "Attention Is All You Need" not in titles("--title", "Attitudes towards genetically modified food")
-    unknown = citerec_here("recommend", "This follows <REF>.", "--index", index, "--citing", "12")
-    assert unknown.returncode == 2
-    assert "--title" in unknown.stderr
+    assert new.returncode == 0 and "training" not in new.stdout + new.stderr

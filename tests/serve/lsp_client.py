@@ -16,13 +16,7 @@ Message = dict[str, Any]
 
 
 class Editor:
-    """Starts `citerec lsp` and speaks with it.
-
-    Attributes:
-        applied: The edits that the server has sent; they are answered with `accepts`.
-        messages: What the server showed or logged.
-        last: The id of the last request.
-    """
+    """Starts `citerec lsp` and speaks with it."""
 
     def __init__(self, folder: Path, *arguments: object) -> None:
         command = [sys.executable, "-c", "from citerec.cli.main import main; main()", "lsp", *map(str, arguments)]

@@ -2,23 +2,21 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from pydantic import TypeAdapter
 
 from citerec.errors import IndexUnusableError
 from citerec.recommend import Recommender
 from citerec.records import to_json
-from citerec.serve.app import api, make_app, router
-from citerec.serve.schemas import PapersQuery
+from citerec.serve.app import make_app
 from citerec.serve.service import ServeSettings, Service
 from citerec.write.writers import open_writer
-from tests.conftest import ROOT, Citerec
+from tests.conftest import Citerec
+from tests.e2e.test_cli import one_line
 from tests.serve.conftest import SENTENCE, Running
 
 
@@ -29,32 +27,30 @@ def test_recommend_answers_as_the_library_does(client: httpx.Client, demo_index:
     (answer,) = found["answers"]
     assert answer["hits"] == json.loads(json.dumps(expected))
     assert (found["index"], found["system"], found["unknown_cited"]) == ("demo", "bm25", [])
-    assert (answer["text"], answer["confidence"], answer["nothing_fits"]) == (SENTENCE, None, False)
-    text = "Forests of trees <REF> vote. Attention suffices to translate <REF>, as <REF> shows."
-    answers = client.post("/api/v1/recommend", json={"text": text, "k": 100}).json()["answers"]
-    assert [answer["text"].count("<REF>") for answer in answers] == [1, 1, 1]
-    assert answers[0]["hits"] != answers[1]["hits"]
+    text = "Forests of trees <REF> vote. Attention suffices to translate <REF>."
+    first, second = client.post("/api/v1/recommend", json={"text": text, "k": 100}).json()["answers"]
+    assert first["text"].count("<REF>") == second["text"].count("<REF>") == 1 and first["hits"] != second["hits"]
 
 
 def test_filters_title_citing_and_explain(client: httpx.Client) -> None:
     asked: dict[str, Any] = {"text": SENTENCE, "k": 20}
-    hits = client.post("/api/v1/recommend", json=asked).json()["answers"][0]["hits"]
-    first = hits[0]["paper_id"]
-    asked |= {"citing": first, "title": "Weights", "explain": True, "filters": {"year_from": 1990, "year_to": 2010}}
-    filtered = client.post("/api/v1/recommend", json=asked).json()["answers"][0]["hits"]
-    assert filtered
-    assert all(1990 <= hit["year"] <= 2010 and hit["paper_id"] != first and hit["matches"] for hit in filtered)
-    asked["filters"] = {"exclude": [hit["paper_id"] for hit in hits], "fields": ["computer science"]}
-    others = client.post("/api/v1/recommend", json=asked).json()["answers"][0]["hits"]
-    assert not {hit["paper_id"] for hit in others} & {hit["paper_id"] for hit in hits}
+
+    def hits(**more: object) -> list[Any]:
+        return list(client.post("/api/v1/recommend", json={**asked, **more}).json()["answers"][0]["hits"])
+
+    first, *others = [hit["paper_id"] for hit in hits()]
+    found = hits(citing=first, title="Weights", explain=True, filters={"year_from": 1990, "year_to": 2010})
+    assert found
+    assert all(1990 <= hit["year"] <= 2010 and hit["paper_id"] != first and hit["matches"] for hit in found)
+    found = hits(filters={"exclude": [first, *others], "fields": ["computer science"]})
+    assert not {hit["paper_id"] for hit in found} & {first, *others}
 
 
-@pytest.mark.parametrize("cited", [[900000158, "nobody"], {"brunsdon1996": 900000158, "x": "nobody"}])
-def test_what_the_draft_cites(client: httpx.Client, cited: object) -> None:
-    found = client.post("/api/v1/recommend", json={"text": SENTENCE, "cited": cited, "k": 50}).json()
-    assert found["unknown_cited"] == ["nobody"]
-    (hit,) = (hit for hit in found["answers"][0]["hits"] if hit["paper_id"] == 900000158)
-    assert hit["cited_before"] == 1
+def test_what_the_draft_cites(client: httpx.Client) -> None:
+    for cited in ([900000158, "nobody"], {"brunsdon1996": 900000158, "x": "nobody"}):
+        found = client.post("/api/v1/recommend", json={"text": SENTENCE, "cited": cited, "k": 50}).json()
+        assert found["unknown_cited"] == ["nobody"]
+        assert {hit["paper_id"]: hit.get("cited_before") for hit in found["answers"][0]["hits"]}[900000158] == 1
 
 
 def test_generate(client: httpx.Client) -> None:
@@ -81,10 +77,8 @@ def test_papers_by_words_and_by_filter_page_by_page(client: httpx.Client) -> Non
     everything = listed()
     assert len(everything) == len(set(everything)) == 252
     recent = client.get("/api/v1/papers", params={"year_from": 2015, "limit": 100}).json()["papers"]
-    assert recent
-    assert all(paper["year"] >= 2015 for paper in recent)
-    some = listed(q="neural networks", fields="Computer Science", min_citations=100)
-    assert 0 < len(some) < 252
+    assert recent and all(paper["year"] >= 2015 for paper in recent)
+    assert 0 < len(listed(q="neural networks", fields="Computer Science", min_citations=100)) < 252
     (first,) = client.get("/api/v1/papers", params={"q": "weighted regression", "limit": 1}).json()["papers"]
     assert first["title"].startswith("Geographically Weighted")
     paper = client.get(f"/api/v1/papers/{first['paper_id']}").json()
@@ -94,21 +88,13 @@ def test_papers_by_words_and_by_filter_page_by_page(client: httpx.Client) -> Non
 
 def test_indexes_state_and_metrics(client: httpx.Client) -> None:
     found = client.get("/api/v1/indexes").json()["indexes"]
-    assert [(index["name"], index["papers"], index["system"]) for index in found] == [
-        ("demo", 252, "bm25"),
-        ("other", 252, "bm25"),
-    ]
+    assert [(index["name"], index["papers"]) for index in found] == [("demo", 252), ("other", 252)]
     assert client.get("/ready").json() == client.get("/health").json() == {"status": "ok"}
     client.get("/no/such/page")
     text = client.get("/metrics").text
-    for line in (
-        'citerec_requests_total{route="/health",status="200"}',
-        'citerec_requests_total{route="other",status="404"}',
-        'citerec_request_seconds_bucket{le="0.1",route="/api/v1/indexes"}',
-        "citerec_requests_in_flight 1.0",
-        "process_resident_memory_bytes",
-    ):
-        assert line in text
+    assert 'citerec_requests_total{route="/health",status="200"}' in text
+    assert 'citerec_requests_total{route="other",status="404"}' in text
+    assert 'citerec_request_seconds_bucket{le="0.1",route="/api/v1/indexes"}' in text
     assert "such" not in text
 
 
@@ -117,32 +103,21 @@ def test_every_error_is_json_with_a_remedy(client: httpx.Client) -> None:
     json_header = {"Content-Type": "application/json"}
     for status, response in [
         (400, client.post(ask, content=b"{", headers=json_header)),
-        (400, client.post(ask, content=b'"\xff"', headers=json_header)),
         (404, client.get("/nowhere")),
         (404, client.post(ask, json={"text": SENTENCE, "index": "nowhere"})),
-        (404, client.post(ask, json={"text": SENTENCE, "citing": "nobody"})),
         (405, client.get(ask)),
         (413, client.post(ask, json={"text": "a" * 500_000})),
-        (413, client.post("/nowhere", json={"text": "a" * 500_000})),
         (413, client.post(ask, content=(b" " * 1000 for _ in range(500)), headers=json_header)),
         (415, client.post(ask, content=b"{}", headers={"Content-Type": "text/plain"})),
-        (415, client.post(ask, data={"text": SENTENCE})),
         (422, client.post(ask, json={})),
-        (422, client.post(ask, json=[])),
         (422, client.post(ask, json={"text": "... <REF>"})),
-        (422, client.post(ask, json={"text": ""})),
-        (422, client.post(ask, json={"text": SENTENCE, "sentence": 1})),
         (422, client.post(ask, json={"text": "a " * 15_000})),
         (422, client.post(ask, json={"text": "<REF> a. " * 30})),
         (422, client.post(ask, json={"text": SENTENCE, "k": 101})),
-        (422, client.post(ask, json={"text": SENTENCE, "k": 0})),
         (422, client.post(ask, json={"text": SENTENCE, "filters": {"year_from": 2001, "year_to": 2000}})),
         (422, client.post(ask, json={"text": SENTENCE, "filters": {"fields": ["Alchemy"]}})),
-        (422, client.post(ask, json={"text": SENTENCE, "filters": {"venues": ["!"]}})),
         (422, client.post("/api/v1/generate", json={"text": "no place"})),
         (422, client.get("/api/v1/papers", params={"limit": 1000})),
-        (422, client.get("/api/v1/papers", params={"colour": "red"})),
-        (400, client.get("/api/v1/indexes", headers={"Host": "evil.example"})),
         (400, client.get("/api/v1/indexes", headers={"Host": "127.0.0.1.evil.example:80"})),
     ]:
         assert response.status_code == status, response.text
@@ -151,109 +126,81 @@ def test_every_error_is_json_with_a_remedy(client: httpx.Client) -> None:
         assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_headers_of_security(client: httpx.Client) -> None:
-    for response in (client.get("/health"), client.get("/nowhere"), client.get("/api/v1/indexes")):
+def test_the_page_and_headers_of_security(client: httpx.Client) -> None:
+    page = client.get("/")
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8" and "citerec" in page.text
+    assert "default-src 'self'" in page.headers["Content-Security-Policy"]
+    for response in (page, client.get("/health"), client.get("/nowhere"), client.get("/api/v1/indexes")):
         assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
         assert response.headers["Referrer-Policy"] == "no-referrer"
-        assert "Server" not in response.headers
-        assert "Access-Control-Allow-Origin" not in response.headers
+        assert not {"server", "access-control-allow-origin"} & set(response.headers)
     assert client.options("/api/v1/recommend", headers={"Origin": "http://evil.example"}).status_code == 405
-
-
-def resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    return whole["components"]["schemas"][name] if name else schema
 
 
 def test_the_examples_of_the_description_work(client: httpx.Client) -> None:
     whole = client.get("/api/v1/openapi.json").json()
-    models: dict[tuple[str, str], Any] = {
-        (route.path, method): route.response_model  # type: ignore[attr-defined]
-        for group in (api, router)
-        for route in group.routes
-        for method in route.methods  # type: ignore[attr-defined]
-    }
-    tried = 0
-    for path, operations in whole["paths"].items():
-        for method, operation in operations.items():
-            given: dict[str, Any] = {"in_path": {}, "query": {}}
-            for parameter in operation.get("parameters", ()):
-                schema = parameter["schema"]
-                examples = [part for one in (schema, *schema.get("anyOf", ())) for part in one.get("examples", ())]
-                if parameter["in"] == "path":
-                    given["in_path"][parameter["name"]] = examples[0]
-                elif examples:
-                    given["query"][parameter["name"]] = examples[0]
-            body = None
-            if "requestBody" in operation:
-                (content,) = operation["requestBody"]["content"].values()
-                (body,) = resolved(content["schema"], whole)["examples"]
-            assert operation["description"]
-            url = path.format(**given["in_path"])
-            response = client.request(method, url, params=given["query"], json=body)
-            assert response.status_code == 200, (path, response.text)
-            model = next(made for (known, _), made in models.items() if known.replace(":path", "") == path)
-            if model is not None:
-                TypeAdapter(model).validate_json(response.content)
-            tried += 1
-    assert tried == len(models) >= 11
-    assert PapersQuery.model_fields["q"].examples
+    operations = [(path, *one) for path, methods in whole["paths"].items() for one in methods.items()]
+    assert len(operations) >= 11
+    for path, method, operation in operations:
+        given: dict[str, dict[str, Any]] = {"path": {}, "query": {}}
+        for parameter in operation.get("parameters", ()):
+            schema = parameter["schema"]
+            examples = [part for one in (schema, *schema.get("anyOf", ())) for part in one.get("examples", ())]
+            if examples:
+                given[parameter["in"]][parameter["name"]] = examples[0]
+        body = None
+        if "requestBody" in operation:
+            (content,) = operation["requestBody"]["content"].values()
+            schema = whole["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
+            (body,) = schema["examples"]
+        assert operation["description"]
+        response = client.request(method, path.format(**given["path"]), params=given["query"], json=body)
+        assert response.status_code == 200, (path, response.text)
 
 
-def test_the_client_of_the_page_works(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(program.replace("http://127.0.0.1:8765", server.url), names)
-    names["api"].close()
-    assert capsys.readouterr().out.count("  1. ") == 2
+class Broken:
+    """Indexes that cannot be listed."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __iter__(self) -> Iterator[str]:
+        raise self.error
 
 
-def test_faults_say_nothing_of_the_inside_and_a_page_is_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Broken:
-        error: Exception = RuntimeError("boom in /home/someone")
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(RuntimeError("boom in /home/someone"), 500), (IndexUnusableError("/home/someone is broken", "Build it."), 503)],
+)
+def test_faults_say_nothing_of_the_inside(error: Exception, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    app = make_app(Service(Broken(error), ServeSettings(), open_writer("attributed", "citation")))  # type: ignore[arg-type]
 
-        def __iter__(self) -> Iterator[str]:
-            raise self.error
-
-    (tmp_path / "index.html").write_text("<p>A page")
-    monkeypatch.setattr("citerec.serve.app.PAGE", tmp_path)
-    indexes: Any = Broken()
-    app = make_app(Service(indexes, ServeSettings(), open_writer("attributed", "citation")))
-
-    async def get(path: str) -> httpx.Response:
+    async def get() -> httpx.Response:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.get(path)
+            return await client.get("/api/v1/indexes")
 
-    for error, status in ((indexes.error, 500), (IndexUnusableError("/home/someone is broken", "Build it."), 503)):
-        indexes.error = error
-        response = asyncio.run(get("/api/v1/indexes"))
-        assert (response.status_code, set(response.json())) == (status, {"error", "remedy"})
-        assert "someone" not in response.text
-    assert "/home/someone is broken" in caplog.text
-    page = asyncio.run(get("/"))
-    assert (page.text, page.headers["Content-Type"]) == ("<p>A page", "text/html; charset=utf-8")
-    assert "default-src 'self'" in page.headers["Content-Security-Policy"]
-    assert asyncio.run(get("/nothing")).json()["error"]
+    response = asyncio.run(get())
+    assert (response.status_code, set(response.json())) == (status, {"error", "remedy"})
+    assert "someone" not in response.text
+    assert status == 500 or "/home/someone is broken" in caplog.text
 
 
 def test_mistakes_on_the_command_line(
     citerec_here: Citerec, demo_index: Path, server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def line(*arguments: object) -> str:
-        result = citerec_here("serve", *arguments)
-        assert result.returncode == 2, result.stderr
-        assert result.stderr.count("\n") == 1
-        return result.stderr
+    def refused(told: str, *arguments: object) -> None:
+        one_line(citerec_here("serve", *arguments), 2, told)
 
-    assert "there is no index" in line("nowhere")
-    assert "there is no token" in line(demo_index, "--host", "0.0.0.0")
-    assert "Did you mean serve.queue" in line(demo_index, "-c", "serve.quue=1")
-    assert "two indexes are called" in line(demo_index, demo_index)
-    assert "cannot listen" in line(demo_index, "--port", server.address[1])
-    assert "there is no system" in line(demo_index, "--system", "nothing")
+    refused("there is no index", "nowhere", "--workers", 2)
+    one_line(citerec_here("mcp", "--index", "nowhere"), 2, "nowhere")
+    refused("there is no token", demo_index, "--host", "0.0.0.0")
+    refused("Did you mean serve.queue", demo_index, "-c", "serve.quue=1")
+    refused("queue", demo_index, "-c", "serve.queue=-1")
+    refused("two indexes are called", demo_index, demo_index)
+    refused("=", f"={demo_index}")
+    refused("cannot listen", demo_index, "--port", server.address[1])
+    refused("there is no system", demo_index, "--system", "nothing")
+    refused("none", demo_index, "--token-file", "none")
     monkeypatch.setenv("CITEREC_TOKEN", "short")
-    assert "fewer than 16" in line(demo_index)
+    refused("fewer than 16", demo_index)

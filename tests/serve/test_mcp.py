@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 from citerec.index.build import build_index
 from citerec.serve.indexes import ServedIndex, shown, visible
 from citerec.serve.mcp import make_server
-from tests.conftest import ROOT, Citerec, s2ag_paper, write_lines
+from tests.conftest import s2ag_paper, write_lines
 
 COMMAND = str(Path(sys.executable).with_name("citerec"))
 SENTENCE = "The molecular structure of deoxyribose nucleic acid is a double helix <REF>."
@@ -70,27 +69,16 @@ def ask(demo_index: Path) -> Ask:
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     """An index whose texts want to be obeyed, or hide something, or are too long."""
     folder = tmp_path_factory.mktemp("hostile")
+    eve = {"authors": [{"name": f"Eve{HIDDEN} Mallory"}], "externalids": {"DOI": "10.1/X"}}
     papers = [
-        s2ag_paper(
-            1,
-            f"Obedience {HIDDEN} of models",
-            year=2020,
-            authors=[{"name": f"Eve{HIDDEN} Mallory"}],
-            externalids={"DOI": "10.1/X"},
-        ),
+        s2ag_paper(1, f"Obedience {HIDDEN} of models", year=2020, **eve),
         s2ag_paper(2, "Long " * 2000 + "obedience", year=2021, authors=[{"name": "N" * 900}] * 40, venue="v " * 500),
         s2ag_paper(3, "A study that cites"),
     ]
+    said = f"Obedience of models was shown. {ORDER}{HIDDEN}"
     write_lines(folder / "papers" / "1.jsonl", papers)
-    write_lines(
-        folder / "abstracts" / "1.jsonl", [{"corpusid": 1, "abstract": f"Obedience of models. {ORDER}{HIDDEN}"}]
-    )
-    citation = {
-        "citingcorpusid": 3,
-        "citedcorpusid": 1,
-        "contexts": [f"Obedience of models was shown. {ORDER}{HIDDEN}"],
-    }
-    write_lines(folder / "citations" / "1.jsonl", [citation])
+    write_lines(folder / "abstracts" / "1.jsonl", [{"corpusid": 1, "abstract": said}])
+    write_lines(folder / "citations" / "1.jsonl", [{"citingcorpusid": 3, "citedcorpusid": 1, "contexts": [said]}])
     build_index([folder], folder / "index")
     return asking(folder / "index")
 
@@ -111,11 +99,8 @@ def test_a_client_over_stdio(transport: StdioTransport) -> None:
         tools = {tool.name: tool for tool in await client.list_tools()}
         assert list(tools) == TOOLS
         for tool in tools.values():
-            assert tool.description
-            assert tool.output_schema
-            assert tool.annotations.read_only_hint
-            assert tool.annotations.idempotent_hint
-            assert not tool.annotations.destructive_hint
+            assert tool.description and tool.output_schema
+            assert tool.annotations.read_only_hint and not tool.annotations.destructive_hint
             assert all(argument.get("description") for argument in tool.input_schema["properties"].values())
 
         async def call(tool: str, **arguments: Any) -> Any:
@@ -130,121 +115,62 @@ def test_a_client_over_stdio(transport: StdioTransport) -> None:
         assert found["paper_id"] == DNA
         checked = await call("check_bibliography", bibtex=entry["untrusted_text"])
         assert [checked["in_index"], checked["findings"]] == [{entry["key"]: DNA}, []]
-        assert "no paper 'nobody'" in await call("cite", paper_ids=["nobody"])
-        # Several at once, slow and quick ones.
-        texts = [f"{word} <REF>" for word in ("neurons", "markets", "galaxies", "proteins", "poems", "quarks")]
-        together = await asyncio.gather(
-            *(call("recommend_citations", text=text) for text in texts), client.list_tools()
-        )
-        alone = [await call("recommend_citations", text=text) for text in texts]
-        assert together[:-1] == alone
+        # Several at once.
+        texts = [f"{word} <REF>" for word in ("neurons", "markets", "galaxies", "proteins")]
+        together = await asyncio.gather(*(call("recommend_citations", text=text) for text in texts))
+        assert together == [await call("recommend_citations", text=text) for text in texts]
 
     in_client(transport, work)
 
 
-def test_standard_output_carries_the_protocol_only(demo_index: Path, tmp_path: Path) -> None:
-    def request(number: int, method: str, **params: Any) -> dict[str, Any]:
-        return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-
-    client = {"name": "raw", "version": "0"}
-    hello = request(1, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    calls = [
-        request(2, "tools/call", name="recommend_citations", arguments={"text": SENTENCE}),
-        request(3, "tools/call", name="cite", arguments={"paper_ids": "wrong"}),
-        request(4, "tools/call", name="no_such_tool", arguments={}),
-    ]
-    command = [COMMAND, "mcp", "--index", str(demo_index)]
+@pytest.mark.parametrize("stopped", [False, True], ids=["end of input", "Ctrl-C"])
+def test_standard_output_carries_the_protocol_only(demo_index: Path, tmp_path: Path, stopped: bool) -> None:
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about})
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(command, cwd=tmp_path, **pipes) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        lines = []
-        for messages, answers in (([hello], 1), ([ready, *calls], 3)):
-            process.stdin.write("".join(json.dumps(message) + "\n" for message in messages).encode())
-            process.stdin.flush()
-            lines += [process.stdout.readline() for _ in range(answers)]
-        process.stdin.write(b"this is no JSON\n\xff\xfe\n[]\n")
-        out, error = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert b"Traceback" not in error
-    found = [json.loads(line) for line in [*lines, *out.splitlines()]]
-    assert all(message["jsonrpc"] == "2.0" for message in found)
-    results = {message["id"]: message["result"] for message in found if message.get("id") in (1, 2, 3, 4)}
-    assert [bool(results[number].get("isError")) for number in (2, 3, 4)] == [False, True, True]
-
-
-def test_a_wrong_index_is_said_in_one_line(citerec_here: Citerec, tmp_path: Path) -> None:
-    done = citerec_here("mcp", "--index", tmp_path / "nothing")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-
-
-def test_ctrl_c_ends_it_at_once(demo_index: Path) -> None:
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([COMMAND, "mcp", "--index", str(demo_index)], **pipes) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() + b"\n")
+    with subprocess.Popen([COMMAND, "mcp", "--index", str(demo_index)], cwd=tmp_path, **pipes) as process:
+        process.stdin.write(hello.encode() + b"\n")
         process.stdin.flush()
-        process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) in (-signal.SIGINT, 128 + signal.SIGINT)
+        first = process.stdout.readline()
+        process.stdin.write(b"this is no JSON\n\xff\xfe\n[]\n")
+        process.stdin.flush()
+        if stopped:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) in (-signal.SIGINT, 128 + signal.SIGINT)
+        out, error = process.communicate(timeout=60)
+    assert stopped or (process.returncode == 0 and b"Traceback" not in error)
+    assert json.loads(first)["result"]["serverInfo"]
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
 
 
-def test_each_place_has_its_answer(ask: Ask) -> None:
-    text = f"{SENTENCE} The general theory of relativity <REF> bends light."
-    first, second = ask("recommend_citations", text=text, k=2)["answers"]
-    assert first["hits"][0]["paper_id"] == DNA
-    assert "relativity" in second["text"]
-    assert second["hits"][0]["paper_id"] != DNA
-    assert "21 <REF>" in ask("recommend_citations", text="strands <REF> " * 21)
+def hits(ask: Ask, k: int = 50, **more: Any) -> list[Any]:
+    (place,) = ask("recommend_citations", text=SENTENCE, k=k, **more)["answers"]
+    assert place["nothing_fits"] is not bool(place["hits"])
+    return list(place["hits"])
 
 
 def test_filters_and_what_is_cited_already(ask: Ask) -> None:
-    def papers(**more: Any) -> list[Any]:
-        (place,) = ask("recommend_citations", text=SENTENCE, k=50, **more)["answers"]
-        assert place["nothing_fits"] is not bool(place["hits"])
-        return place["hits"]  # type: ignore[no-any-return]
-
-    assert {paper["year"] > 1990 for paper in papers(year_from=1991)} == {True}
-    assert DNA not in {paper["paper_id"] for paper in papers(exclude_ids=[DNA])}
-    assert DNA not in {paper["paper_id"] for paper in papers(citing_id=DNA)}
-    assert papers(cited_ids=[str(DNA)])[0]["cited_before"] == 1
-    assert {paper["untrusted_text"]["venue"] for paper in papers(venue="nature")} == {"Nature", "Nature Materials"}
-    assert papers(venue="no such venue") == []
+    assert {paper["year"] > 1990 for paper in hits(ask, year_from=1991)} == {True}
+    for left_out in ({"exclude_ids": [DNA]}, {"citing_id": DNA}):
+        assert DNA not in {paper["paper_id"] for paper in hits(ask, **left_out)}
+    assert hits(ask, cited_ids=[str(DNA)])[0]["cited_before"] == 1
+    venues = {paper["untrusted_text"]["venue"] for paper in hits(ask, venue="nature")}
+    assert venues == {"Nature", "Nature Materials"}
+    assert hits(ask, venue="no such venue") == []
+    assert "21 <REF>" in ask("recommend_citations", text="strands <REF> " * 21)
     assert "Exchange them" in ask("recommend_citations", text=SENTENCE, year_from=2001, year_to=2000)
     for ids in ("cited_ids", "exclude_ids"):
         assert "no paper '1', '2'" in ask("recommend_citations", text=SENTENCE, **{ids: ["1", "2", DNA]})
     assert "not calibrated" in ask("recommend_citations", text=SENTENCE, min_confidence=0.5)
 
 
-def test_papers_of_the_bibliography_come_first(ask: Ask) -> None:
-    def papers(**more: Any) -> list[Any]:
-        (place,) = ask("recommend_citations", text=f"It is old \\cite{{dna}}. {SENTENCE}", k=4, **more)["answers"]
-        return place["hits"]  # type: ignore[no-any-return]
-
-    by_system = papers()
-    assert [(paper["rank"], paper["key"]) for paper in by_system] == [(rank, None) for rank in (1, 2, 3, 4)]
-    third = by_system[2]
-    bibtex = f"@misc{{own, title = {{{third['untrusted_text']['title']}}}, year = {third['year']}}}\n"
-    first, last = papers(bibtex=bibtex)[0], papers(bibtex=bibtex, own_first=False)[2]
-    assert (first["rank"], first["key"]) == (last["rank"], last["key"]) == (3, "own")
-    title = "Molecular Structure of Nucleic Acids: A Structure for Deoxyribose Nucleic Acid"
-    known = papers(bibtex=f"{bibtex}@misc{{dna, title = {{{title}}}, year = 1953}}")
-    assert [paper["cited_before"] for paper in known if paper["key"] == "dna"] == [1]
-    assert "no BibTeX entry" in ask("recommend_citations", text=SENTENCE, bibtex="Only words.")
-
-
 def test_papers_are_found_by_what_one_knows(ask: Ask, hostile: Ask) -> None:
     def ids(asked: Ask, query: str, **more: Any) -> list[int]:
         return [paper["paper_id"] for paper in asked("find_paper", query=query, **more)["papers"]]
 
-    assert ids(ask, str(DNA)) == [DNA]
-    assert ids(ask, "molecular structure of nucleic acids", limit=1) == [DNA]
-    assert ids(ask, "watson", year_to=1953)[0] == DNA
-    assert DNA not in ids(ask, "watson", year_from=1954)
-    assert DNA not in ids(ask, "watson", venue="Science")
-    assert DNA in ids(ask, "watson", venue="nature")
+    assert ids(ask, str(DNA)) == ids(ask, "molecular structure of nucleic acids", limit=1) == [DNA]
+    assert ids(ask, "watson", year_to=1953)[0] == ids(ask, "watson", venue="nature")[0] == DNA
+    assert DNA not in ids(ask, "watson", year_from=1954) and DNA not in ids(ask, "watson", venue="Science")
     assert ids(ask, "xyzzy") == []
     assert ids(hostile, "https://doi.org/10.1/x") == ids(hostile, "doi: 10.1/X") == [1]
     assert "Exchange them" in ask("find_paper", query="x", year_from=2, year_to=1)
@@ -253,36 +179,19 @@ def test_papers_are_found_by_what_one_knows(ask: Ask, hostile: Ask) -> None:
 def test_a_bibliography_is_compared_with_the_index(ask: Ask) -> None:
     bibtex = """@article{good, title = {Molecular Structure of Nucleic Acids: A Structure for Deoxyribose Nucleic Acid},
       author = {James D. Watson and Francis Crick}, year = 1964}
-    @article{again, title = {Molecular structure of nucleic acids: a structure for deoxyribose nucleic acid}, year=1953,
-      author = {Watson, J. D. and Somebody, Else}}
-    @article{third, title = {Molecular structure of nucleic acids: a structure for deoxyribose nucleic acid}, year=1953,
-      author = {Watson, James D. and Crick, F. H. C.}}
     @misc{unknown, title = {Quite Another Paper That Nobody Wrote}}
     @article{broken, title = {oops"""
     checked = ask("check_bibliography", bibtex=bibtex)
-    assert checked["in_index"] == {"good": DNA, "again": DNA, "third": DNA}
-    assert [one["key"] for one in checked["not_in_index"]] == ["unknown"]
+    assert (checked["in_index"], [one["key"] for one in checked["not_in_index"]]) == ({"good": DNA}, ["unknown"])
     found = {(one["code"], one["severity"], one["line"]) for one in checked["findings"]}
-    assert {("entry-unreadable", "error", 8), ("year-differs", "warning", 1), ("authors-differ", "warning", 3)} <= found
-    assert "work-twice" in {one["code"] for one in checked["findings"]}
-    assert "no BibTeX entry" in ask("check_bibliography", bibtex="Only words.")
+    assert {("entry-unreadable", "error", 4), ("year-differs", "warning", 1)} <= found
     assert "501 entries" in ask("check_bibliography", bibtex="".join(f"@misc{{k{n}, year=1}}\n" for n in range(501)))
 
 
-def test_the_examples_of_the_docs_are_real(ask: Ask) -> None:
-    page = (ROOT / "docs" / "assistants.md").read_text(encoding="utf-8")
-    examples = re.findall(r"### (\w+)\n```json\n(.+?)\n```\nThe answer:\n```json\n(.+?)\n```", page, re.DOTALL)
-    assert examples
-    for tool, given_arguments, answer in examples:
-        assert ask(tool, **json.loads(given_arguments)) == json.loads(answer)
-
-
-@pytest.mark.parametrize("style", ["bibtex", "csl", "ris"])
-def test_entries_in_each_style(ask: Ask, style: str) -> None:
-    (entry,) = ask("cite", paper_ids=[DNA, str(DNA)], style=style, key_pattern="{Auth}{shortyear}")["entries"]
-    assert (entry["paper_id"], entry["key"]) == (DNA, "Watson53")
-    assert "Watson53" in entry["untrusted_text"]
-    assert "Names are {auth}, {Auth}" in ask("cite", paper_ids=[DNA], style=style, key_pattern="{nonsense}")
+def test_entries_in_each_style(ask: Ask) -> None:
+    for style in ("bibtex", "csl", "ris"):
+        (entry,) = ask("cite", paper_ids=[DNA, str(DNA)], style=style, key_pattern="{Auth}{shortyear}")["entries"]
+        assert (entry["paper_id"], entry["key"], "Watson53" in entry["untrusted_text"]) == (DNA, "Watson53", True)
 
 
 def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> None:
@@ -293,8 +202,7 @@ def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> 
     by_id = {paper["paper_id"]: paper for paper in place["hits"]}
     assert by_id[1]["untrusted_text"]["support"] is None
     said = by_id[1]["untrusted_text"].pop("citance")
-    assert said["citing_id"] == 3
-    assert ORDER in said["text"]
+    assert said["citing_id"] == 3 and ORDER in said["text"]
     assert by_id[1].pop("untrusted_text")["title"] == "Obedience zerowidth of models"
     assert "Ignore" not in json.dumps(by_id[1])
     long = by_id[2]["untrusted_text"]
@@ -304,27 +212,19 @@ def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> 
 
 
 def test_bad_arguments_are_tool_errors(ask: Ask) -> None:
-    for tool, arguments in {
-        "recommend_citations": {"text": "x" * 50_001},
-        "check_bibliography": {"bibtex": "@" * 500_001},
-        "find_paper": {"query": ""},
-        "cite": {"paper_ids": []},
-    }.items():
-        assert "call again" in ask(tool, **arguments)
-        assert "call again" in ask(tool)
-        assert "call again" in ask(tool, **arguments, no_such_argument=1)
+    too_much = {"recommend_citations": {"text": "x" * 50_001}, "check_bibliography": {"bibtex": "@" * 500_001}}
+    for tool, arguments in (too_much | {"find_paper": {"query": ""}, "cite": {"paper_ids": []}}).items():
+        for called in (arguments, {}, {**arguments, "no_such_argument": 1}):
+            assert "call again" in ask(tool, **called)
     assert "no word" in ask("recommend_citations", text="\u200b\x00<REF>")
     assert ask("find_paper", query="\u202e\x07 %_!") == {"papers": []}
 
 
+NAMES = "text k title cited_ids year_from venue query limit paper_ids style key_pattern bibtex".split()
 anything = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30) | st.lists(st.text(max_size=5))
 )
-arguments = st.dictionaries(
-    st.sampled_from("text k title cited_ids year_from venue query limit paper_ids style key_pattern bibtex".split()),
-    anything,
-    max_size=5,
-)
+arguments = st.dictionaries(st.sampled_from(NAMES), anything, max_size=5)
 
 
 def test_no_argument_breaks_a_tool(demo_index: Path) -> None:
@@ -354,8 +254,5 @@ def test_no_argument_breaks_a_tool(demo_index: Path) -> None:
 @given(st.text())
 def test_shown_text_has_nothing_hidden(text: str) -> None:
     line = shown(text, 20)
-    assert len(line) <= 20
-    assert "\n" not in line
-    assert line == shown(line, 20)
+    assert len(line) <= 20 and "\n" not in line and line == shown(line, 20)
     assert all(letter.isprintable() or not letter.strip() or letter in visible(text) for letter in line)
-    visible(text).encode()

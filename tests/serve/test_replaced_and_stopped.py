@@ -13,9 +13,7 @@ import pytest
 
 from citerec.index.build import build_index
 from citerec.index.manifest import CURRENT
-from citerec.serve.indexes import ServedIndex
-from tests.conftest import Citerec, write_lines
-from tests.e2e.test_cli import one_line
+from tests.conftest import write_lines
 from tests.serve.conftest import SENTENCE, Running, Start
 
 
@@ -70,44 +68,18 @@ def test_an_index_that_is_replaced_loses_no_request(start: Start, tmp_path: Path
                 while client.get("/api/v1/indexes").json()["indexes"][0]["fingerprint"] != expected:
                     assert time.monotonic() < deadline
                     time.sleep(0.02)
-            # What cannot be opened changes nothing.
-            (place / CURRENT).write_text("99\n")
+            (place / CURRENT).write_text("99\n")  # what cannot be opened changes nothing
             time.sleep(2)
             assert client.get("/api/v1/indexes").json()["indexes"][0]["fingerprint"] == expected
         assert load.failures == []
         assert set(load.statuses) == {200}
-        assert {"a"} in load.mixed
-        assert {"b"} in load.mixed
-        assert all(len(names) == 1 for names in load.mixed)
+        assert {frozenset(names) for names in load.mixed} == {frozenset("a"), frozenset("b")}
         # The old ones are closed: none of their files is held.
-        deadline = time.monotonic() + 10
-        while gone := [line for line in held_files(server.process.pid) if f"{tmp_path}/" in line and "deleted" in line]:
-            assert time.monotonic() < deadline, gone
+        maps, deadline = Path(f"/proc/{server.process.pid}/maps"), time.monotonic() + 10
+        while [line for line in maps.read_text().splitlines() if f"{tmp_path}/" in line and "deleted" in line]:
+            assert time.monotonic() < deadline
             time.sleep(0.1)
         assert "cannot be opened" in server.log.read_text()
-
-
-def test_who_holds_an_index_keeps_it_when_it_is_replaced(tmp_path: Path) -> None:
-    papers = [papers_of(tmp_path, name) for name in "ab"]
-    build_index([papers[0]], tmp_path / "index")
-    served = ServedIndex(tmp_path / "index")
-    held = served.open()
-    try:
-        build_index([papers[1]], tmp_path / "index")
-        deadline = time.monotonic() + 30
-        while served.recommender is held:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert {hit.paper.paper_id[0] for hit in held.search(SENTENCE)} == {"a"}
-        assert {hit.paper.paper_id[0] for hit in served.open().search(SENTENCE)} == {"b"}
-    finally:
-        served.close()
-
-
-def held_files(process: int) -> list[str]:
-    folder = Path(f"/proc/{process}")
-    opened = [str(one.readlink()) for one in (folder / "fd").iterdir() if one.is_symlink()]
-    return [*opened, *(folder / "maps").read_text().splitlines()]
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -127,12 +99,9 @@ def test_a_stop_under_load_is_clean(start: Start, demo_index: Path, stop: signal
                 answer += more
             assert server.process.wait(60) == 0
         header, _, content = answer.partition(b"\r\n\r\n")
-        assert header.startswith(b"HTTP/1.1 200")
-        assert len(json.loads(content)["answers"]) == 20
+        assert header.startswith(b"HTTP/1.1 200") and len(json.loads(content)["answers"]) == 20
         assert set(load.statuses) == {200}
-        assert load.failures
-        assert all(when >= stopped for when, _ in load.failures)
-        assert not psutil.pid_exists(server.process.pid) or server.process.poll() == 0
+        assert load.failures and all(when >= stopped for when, _ in load.failures)
         assert server.log.read_text().count("\n") == 1  # the line at the start, and nothing else
 
 
@@ -146,13 +115,10 @@ def test_several_workers_answer_over_one_index(start: Start, demo_index: Path) -
     with start(demo_index, "--workers", 2) as server:
         begun = {one.pid for one in workers_of(server)}
         assert len(begun) == 2
-        before = {one.pid: sum(one.cpu_times()[:2]) for one in workers_of(server)}
         with Load(server, 4) as load:
-            while len(load.statuses) < 200:
+            while len(load.statuses) < 100:
                 time.sleep(0.05)
-        assert set(load.statuses) == {200}
-        assert load.failures == []
-        assert all(sum(one.cpu_times()[:2]) > before[one.pid] for one in workers_of(server))
+        assert (set(load.statuses), load.failures) == ({200}, [])
         with server.client() as client:
             metrics = client.get("/metrics").text
         assert f'citerec_requests_total{{route="/api/v1/recommend",status="200"}} {len(load.statuses)}.0' in metrics
@@ -164,15 +130,6 @@ def test_several_workers_answer_over_one_index(start: Start, demo_index: Path) -
             time.sleep(0.1)
         with server.client() as client:
             assert client.get("/api/v1/indexes").status_code == 200
-
-
-def test_workers_end_with_a_killed_server(start: Start, demo_index: Path) -> None:
-    with start(demo_index, "--workers", 2) as server:
-        workers = workers_of(server)
+        workers = workers_of(server)  # they end with a server that is killed
         server.process.kill()
-        gone, alive = psutil.wait_procs(workers, timeout=30)
-        assert (len(gone), alive) == (2, [])
-
-
-def test_what_cannot_be_served_is_said_before_a_worker_starts(citerec_here: Citerec) -> None:
-    one_line(citerec_here("serve", "nowhere", "--port", 0, "--workers", 2), 2, "there is no index nowhere")
+        assert psutil.wait_procs(workers, timeout=30)[1] == []
