@@ -18,8 +18,6 @@ from citerec.files.writing import write_json, writing_file
 
 pytestmark = pytest.mark.slow
 
-PAPER = b'{"paper_id": "1", "title": "A title", "authors": [], "year": 2001}\n'
-
 
 def upper(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     lines = [line for _, line, _ in raw_lines(shard)]
@@ -37,8 +35,7 @@ def filled(address: str) -> Path:
 
 def test_addresses_are_used_like_paths(s3: str) -> None:
     folder = filled(f"{s3}/like")
-    assert is_address(folder) and str(folder) == f"{s3}/like"
-    assert path_of(folder) is folder
+    assert is_address(folder) and str(folder) == f"{s3}/like" and path_of(folder) is folder
     found = expanded([path_of(f"{s3}/like/*.gz"), folder])
     assert list(map(str, found)) == [f"{s3}/like/b.jsonl.gz", f"{s3}/like"]
     assert [line for _, line, _ in raw_lines(folder / "b.jsonl.gz")] == [b"three\n"]
@@ -46,11 +43,8 @@ def test_addresses_are_used_like_paths(s3: str) -> None:
         expanded([path_of(f"{s3}/like/*.bib")])
     with pytest.raises(SourceError, match=r"cannot read s3://citerec/like/c"):
         list(raw_lines(folder / "c"))
-
-
-def test_shards_of_papers_are_found(s3: str) -> None:
     for name in ("papers/p2.jsonl", "papers/p1.jsonl", "papers/.hidden", "abstracts/a.jsonl"):
-        path_of(f"{s3}/found/{name}").write_bytes(PAPER)
+        path_of(f"{s3}/found/{name}").write_bytes(b'{"paper_id": "1", "title": "A title"}\n')
     shards = find_shards([path_of(f"{s3}/found")])
     assert [(str(shard.path).removeprefix(s3), shard.format) for shard in shards] == [
         ("/found/papers/p1.jsonl", "s2ag-papers"),
@@ -89,6 +83,7 @@ def test_results_at_addresses_are_used_again(s3: str, tmp_path: Path) -> None:
 
 def test_nobody_answers(silent_port: int, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import s3fs
+    from botocore.exceptions import EndpointConnectionError
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent_port}")
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
@@ -101,12 +96,7 @@ def test_nobody_answers(silent_port: int, s3: str, monkeypatch: pytest.MonkeyPat
     finally:
         s3fs.S3FileSystem.clear_instance_cache()
     assert "for-tests" not in str(raised.value)
-
-
-def test_passwords_in_errors_of_clients_are_left_out() -> None:
-    from botocore.exceptions import EndpointConnectionError
-
-    with pytest.raises(OSError, match=r'URL: "http://…@host/x"$'), client_failures():
+    with pytest.raises(OSError, match=r'URL: "http://…@host/x"$'), client_failures():  # a password is left out
         raise EndpointConnectionError(endpoint_url="http://me:secret@host/x")
 
 

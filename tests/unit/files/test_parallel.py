@@ -109,15 +109,12 @@ def test_another_version_on_the_cluster_is_refused(ray_here: Any, monkeypatch: p
         pass
 
 
-@pytest.mark.parametrize("place", ["ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port", "silent"])
-def test_nobody_answers(place: str, silent_port: int) -> None:
-    remedy = "Start one: ray start --head" if place == "silent" else "Give ray://HOST:"
-    address = f"ray://127.0.0.1:{silent_port}" if place == "silent" else place
-    with pytest.raises(ServiceError, match=f"no Ray cluster answers at .*{remedy}"), workers_on(address):
-        pass
-
-
-def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_answers(silent_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = f"ray://127.0.0.1:{silent_port}"
+    for address in ("ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port", silent):
+        remedy = "Start one: ray start --head" if address == silent else "Give ray://HOST:"
+        with pytest.raises(ServiceError, match=f"no Ray cluster answers at .*{remedy}"), workers_on(address):
+            pass
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"Ray is not installed. pip install 'citerec\[scale\]'"), workers_on("ray"):
         pass

@@ -10,15 +10,12 @@ from citerec.files.progress import Rejected
     ("bad", "total", "max_bad", "found"),
     [
         (0, 0, 0.05, ""),
-        (0, 0, 0, ""),
-        (1, 5, 0.05, ""),  # one bad entry of a small library
         (20, 100, 0.05, ""),
         (21, 100, 0.05, "21 of 100 records are bad, more than 5%"),
         (50, 1000, 0.05, ""),
         (51, 1000, 0.05, "51 of 1,000 records are bad, more than 5%"),
         (1, 1000, 0, "1 of 1,000 records are bad, more than 0%"),
         (1, 1, 0.05, "1 of 1 records are bad: none is good"),
-        (3, 3, 1, "3 of 3 records are bad: none is good"),
         (999, 1000, 1, ""),
     ],
 )
