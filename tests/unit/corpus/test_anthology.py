@@ -26,9 +26,7 @@ def test_an_entry_is_a_paper(tmp_path: Path) -> None:
         external_ids={"DOI": "10.18653/v1/2020.acl-main.1", "ACL": "2020.acl-main.1"},
         bibtex=ENTRY.strip(),
     )
-
-
-def test_it_reads_what_the_reader_of_bibtex_reads(tmp_path: Path) -> None:
+    # It reads what the reader of BibTeX reads.
     other = ENTRY.replace("garcia-etal-2020-probing", "other").replace("2020.acl-main.1", "P19-1001")
     path = tmp_path / "some.bib"
     path.write_text(f"\n{ENTRY}\n{other}@article{{short, title={{One line}}}}\n", encoding="utf-8")

@@ -30,7 +30,6 @@ def test_a_line_is_a_paper() -> None:
     ("changes", "year"),
     [
         ({"versions": ...}, 2007),
-        ({"versions": [], "id": "hep-th/9901001"}, 1999),
         ({"versions": None, "id": "math.GT/0309136"}, 2003),
         ({"versions": [{"created": "soon"}], "id": "2401.12345"}, 2024),
         ({"versions": [{"created": "2009-10-11"}]}, 2009),

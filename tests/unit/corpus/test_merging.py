@@ -80,9 +80,7 @@ def paper(paper_id: str = "p", title: str = LSTM, year: int | None = 2000, **mor
     ("one", "other", "same"),
     [
         (paper(external_ids={"DOI": "10.1/A"}), paper(title="O", external_ids={"doi": "doi:10.1/a"}), True),
-        (paper(external_ids={"ArXiv": "2001.00001v2"}), paper(title="O", external_ids=ARXIV), True),
         (paper(external_ids={"DOI": "10.48550/arXiv.2001.00001"}), paper(title="O", external_ids=ARXIV), True),
-        (paper(), paper(), True),
         (paper(venue="SIGIR"), paper(year=2001, external_ids=ARXIV), True),  # a preprint
         (paper(venue="SIGIR"), paper(year=2001, venue="TOIS"), False),  # the article after the talk
         (paper(external_ids={"DOI": "10.1/a"}), paper(external_ids={"DOI": "10.1/b"}), False),

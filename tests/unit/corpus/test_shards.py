@@ -18,29 +18,21 @@ def test_a_folder_of_datasets_gives_the_shards_of_those_it_knows(tmp_path: Path)
     ]
 
 
-def test_single_files_are_recognised_by_their_records(tmp_path: Path) -> None:
-    papers = write_lines(tmp_path / "20240101_x.gz", [s2ag_paper(1, "t")], compress=True)
-    own = write_lines(tmp_path / "mine.jsonl", [{"paper_id": "a", "title": "t"}])
-    (bib := tmp_path / "x.bib").write_text("@book{a, title={t}}", encoding="utf-8")
-    assert [shard.format for shard in find_shards([papers, own, bib])] == ["s2ag-papers", "jsonl", "bibtex"]
-
-
-def test_bibliographies_are_recognised_by_ending_and_content(tmp_path: Path) -> None:
+def test_files_are_recognised_by_ending_and_content(tmp_path: Path) -> None:
     texts = {
         "a.ris": "TY  - GEN\nTI  - t\n",
         "b.json": '{"items": [{"id": 1, "type": "book", "title": "t"}]}',
         "c.json": '[{"hello": 1}]',
         "d.json": '{"paper_id": 1, "title": "t"}\n',
         "e.gz": '\n[\n{"type": "book", "title": "t"}\n]',
+        "f.bib": "@book{a, title={t}}",
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    assert [(shard.path.name, shard.format) for shard in find_shards([tmp_path])] == [
-        ("a.ris", "ris"),
-        ("b.json", "csl"),
-        ("d.json", "jsonl"),
-        ("e.gz", "csl"),
-    ]
+    write_lines(tmp_path / "g.gz", [s2ag_paper(1, "t")], compress=True)
+    formats = {shard.path.name: shard.format for shard in find_shards([tmp_path])}
+    known = {"a.ris": "ris", "b.json": "csl", "d.json": "jsonl", "e.gz": "csl", "f.bib": "bibtex"}
+    assert formats == {**known, "g.gz": "s2ag-papers"}
 
 
 @pytest.mark.parametrize(
