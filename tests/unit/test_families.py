@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -48,66 +47,51 @@ def test_bounds() -> None:
     assert (len(rules["field"]["published"]), len(rules["field"]["published_low_resource"])) == (7, 11)
 
 
+def label(family: str, given_facts: Facts, *, conditions: bool = True) -> str | None:
+    return FAMILIES[family].label(given_facts, conditions=conditions)
+
+
+def test_classes_of_sentences() -> None:
+    lengths = {1: None, 2: "short", 13: "short", 14: "medium", 25: "medium", 26: "long", 500: None}
+    assert {length: label("length", facts(length, length)) for length in lengths} == lengths
+    places = {1: "first", 5: "first", 6: "middle", 10: "middle", 11: "last", 15: "last"}
+    assert {place: label("location", facts(15, place)) for place in places} == places
+    intents = {"background": "background", "methodology": "method", "Result": "result", "x": None}
+    assert {intent: label("intent", facts(intent=intent)) for intent in intents} == intents
+    tags = {"VBZ": "verb", "NNPS": "noun", "JJR": "adjective", "RB": "adverb", "PRP$": "pronoun", "EX": "pronoun"}
+    tags |= {"TO": "preposition", "DT": "others", "": None}
+    for family in ("pos_before", "pos_after"):
+        assert {tag: label(family, facts(20, 10, tag=tag)) for tag in tags} == tags
+
+
 @pytest.mark.parametrize(
-    ("family", "given_facts", "expected"),
+    ("family", "given_facts", "without"),
     [
-        *(
-            ("length", facts(length, length), label)
-            for length, label in ((1, None), (2, "short"), (13, "short"), (14, "medium"), (25, "medium"), (26, "long"))
-        ),
-        ("length", facts(500, 500), None),  # an outlier
-        ("length", facts(20, 19), None),  # the marker is not at the end
-        *(
-            ("location", facts(15, position), label)
-            for position, label in ((1, "first"), (5, "first"), (6, "middle"), (10, "middle"), (11, "last"))
-        ),
-        ("location", facts(40, 1), None),  # no medium sentence
-        *(
-            ("year", facts(20, 20, replace(PAPER, year=year)), label)
-            for year, label in ((1995, None), (1996, "1996–2000"), (2000, "1996–2000"), (2020, "2016–2020"))
-        ),
-        ("year", facts(20, 20, replace(PAPER, year=None)), None),
-        ("field", facts(), "Biology"),  # the first one named
-        ("field", facts(20, 20, ART), None),
-        ("low_resource", facts(20, 20, ART), "Art"),
-        ("low_resource", facts(20, 10, ART), None),
-        ("low_resource", facts(), None),
-        # The papers of a group must agree.
-        ("field", facts(20, 20, PAPER, ART), None),
-        ("year", facts(20, 20, PAPER, replace(ART, year=2004)), "2001–2005"),
-        ("year", facts(20, 20, PAPER, replace(ART, year=2016)), None),
-        ("intent", facts(intent="methodology"), "method"),
-        ("intent", facts(intent="Result"), "result"),
-        ("intent", facts(intent="x"), None),
-        ("intent", facts(20, 3, intent="background"), None),
-        *(
-            (family, facts(20, 10, tag=tag), label)
-            for family in ("pos_before", "pos_after")
-            for tag, label in (
-                ("VBZ", "verb"),
-                ("NNPS", "noun"),
-                ("JJR", "adjective"),
-                ("RB", "adverb"),
-                ("PRP$", "pronoun"),
-                ("EX", "pronoun"),
-                ("TO", "preposition"),
-                ("DT", "others"),
-                ("", None),
-            )
-        ),
-        ("pos_after", facts(20, 20, tag="VBZ"), None),  # not in the middle
-        # Few papers of a field are compared with those of all fields.
-        ("citation_count", facts(20, 20, replace(ART, citation_count=24)), "9"),
-        ("citation_count", facts(20, 20, replace(ART, citation_count=24, fields_of_study=())), "9"),
+        ("length", facts(20, 19), "medium"),  # the marker is not at the end
+        ("location", facts(40, 1), "first"),  # no medium length
+        ("intent", facts(20, 3, intent="method"), "method"),
+        ("low_resource", facts(20, 10, ART), "Art"),
+        ("pos_after", facts(20, 20, tag="VBZ"), "verb"),  # not in the middle
     ],
 )
-def test_classes(family: str, given_facts: Facts, expected: str | None) -> None:
-    assert FAMILIES[family].label(given_facts, conditions=True) == expected
+def test_families_hold_what_else_could_matter(family: str, given_facts: Facts, without: str) -> None:
+    assert label(family, given_facts) is None
+    assert label(family, given_facts, conditions=False) == without
 
 
-def test_conditions_may_be_left_out() -> None:
-    assert FAMILIES["length"].label(facts(20, 19), conditions=False) == "medium"
-    assert FAMILIES["location"].label(facts(40, 1), conditions=False) == "first"
+def test_classes_of_papers() -> None:
+    years = {None: None, 1995: None, 1996: "1996–2000", 2000: "1996–2000", 2020: "2016–2020", 2021: None}
+    assert {year: label("year", facts(20, 20, replace(PAPER, year=year))) for year in years} == years
+    # By the first field named; small fields are low-resource ones, compared with all papers of those years.
+    families = ("field", "low_resource", "citation_count")
+    frequent = replace(ART, citation_count=24)
+    assert [label(family, facts()) for family in families] == ["Biology", None, "1"]
+    assert [label(family, facts(20, 20, frequent)) for family in families] == [None, "Art", "9"]
+    # The papers of a group must agree.
+    later = replace(ART, paper_id="2", year=2004)
+    assert label("field", facts(20, 20, PAPER, later)) is None
+    assert label("year", facts(20, 20, PAPER, later)) == "2001–2005"
+    assert label("year", facts(20, 20, PAPER, replace(later, year=2016))) is None
 
 
 @given(st.lists(st.integers(5, 60), min_size=10, max_size=300))
@@ -125,23 +109,18 @@ def test_ties_stay_together_and_groups_rise_with_the_count(counts: list[int]) ->
 
 
 @pytest.mark.parametrize(
-    ("family", "known", "expected"),
-    [
-        *(
-            ("cited_before", before, label)
-            for before, label in ((None, None), ((), "first"), (("2",), "first"), (("1", "2"), "again"), (("1",), None))
-        ),
-        *(
-            ("cold_start", counts, label)
-            for counts, label in ((None, None), ((), None), ((0,), "0"), ((4, 2), "1–4"), ((5,), "5+"), ((0, 1), None))
-        ),
-    ],
+    ("cited", "before", "expected"),
+    [("1", None, None), ("1", "", "first"), ("1", "2", "first"), ("12", "12", "again"), ("12", "1", None)],
 )
-def test_families_that_are_found_on_the_spot(family: str, known: Any, expected: str | None) -> None:
-    cited = ("1", "2") if known and "1" in known else ("1",)
-    context = Context(text="<REF>", cited_ids=cited, cited_before=known if family == "cited_before" else None)
-    given_facts = Facts(context, Sentence(1, 1), (), BOUNDS, known if family == "cold_start" else None)
-    assert FAMILIES[family].label(given_facts, conditions=True) == expected
+def test_cited_before(cited: str, before: str | None, expected: str | None) -> None:
+    context = Context(text="<REF>", cited_ids=tuple(cited), cited_before=None if before is None else tuple(before))
+    assert label("cited_before", Facts(context, Sentence(1, 1), (), BOUNDS)) == expected
+
+
+def test_cold_start() -> None:
+    counts = {None: None, (): None, (0,): "0", (1,): "1–4", (4, 2): "1–4", (5,): "5+", (0, 1): None}
+    for count, expected in counts.items():
+        assert label("cold_start", Facts(Context(text="<REF>"), Sentence(1, 1), (), BOUNDS, count)) == expected
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))

@@ -49,11 +49,16 @@ def test_many_markers_in_a_long_paragraph_have_one_context_each() -> None:
     assert contexts[400].after.startswith("Here is sentence 202 ")
 
 
+def test_several_threads_split_texts_at_once() -> None:
+    texts = [f"In the beginning {word}. Then <REF> {word}. At last {word}, and {word}. End." * 8 for word in "abcdefgh"]
+    alone = [contexts_of_text(text) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(contexts_of_text, texts * 3)) == alone * 3
+
+
 def test_contexts_are_read_as_they_stand(tmp_path: Path) -> None:
-    record = {
-        "context_id": 5, "text": "a  <REF> b", "before": None, "citing_id": 7, "citing_year": "2001",
-        "cited_ids": [3, "x", 3], "section": "intro", "source": "s", "sentiment": "extra",
-    }  # fmt: skip
+    record = {"context_id": 5, "text": "a  <REF> b", "before": None, "citing_id": 7, "citing_year": "2001"}
+    record |= {"cited_ids": [3, "x", 3], "section": "intro", "source": "s", "sentiment": "extra"}
     (context,) = read_contexts(write_lines(tmp_path / "c.jsonl.gz", [record], compress=True))
     named = {"context_id": "5", "citing_id": "7", "citing_year": 2001, "section": "intro", "source": "s"}
     assert context == Context(text="a <REF> b", cited_ids=("3", "x"), **named)  # type: ignore[arg-type]
@@ -76,11 +81,3 @@ def test_a_wrong_line_is_named(tmp_path: Path, records: str, message: str) -> No
     path = write_lines(tmp_path / "c.jsonl.gz", map(json.loads, records.splitlines()), compress=True)
     with pytest.raises(InputError if records else SourceError, match=message):
         list(read_contexts(path))
-
-
-def test_several_threads_split_texts_at_once() -> None:
-    texts = [f"In the beginning {word}. Then <REF> {word}. At last {word}, and {word}. End." * 8 for word in "abcdefgh"]
-    alone = [contexts_of_text(text) for text in texts]
-    with ThreadPoolExecutor(8) as pool:
-        for _ in range(3):
-            assert list(pool.map(contexts_of_text, texts)) == alone

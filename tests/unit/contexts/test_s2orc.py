@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from citerec.contexts.full_text import FullText, find_texts, parse_full_text, read_s2orc
-from citerec.corpus.reading import BadRecord, RecordError
+from citerec.contexts.full_text import find_texts, parse_full_text
+from citerec.corpus.reading import RecordError
 from citerec.errors import SourceError
 from tests.conftest import write_lines
 
@@ -51,21 +51,19 @@ def test_both_versions_are_read_alike() -> None:
     first, second = parse_full_text(version_1()), parse_full_text(version_2())
     assert first.paragraphs == second.paragraphs
     assert [paragraph.section for paragraph in first.paragraphs] == ["Introduction", "Methods"]
-    assert first.bib_refs == second.bib_refs
+    assert first.bib_refs == second.bib_refs and first.bib_entries == second.bib_entries
     assert [ref.entry_id for ref in first.bib_refs] == ["b0", "b1", "b2", None]
-    assert first.bib_entries == second.bib_entries
     assert {name: entry.text for name, entry in first.bib_entries.items()} == {"b0": "AAA", "b1": "BBB", "b2": "CCC"}
-    assert first.cited_ids() == {"7", "8"}
-    assert first.faults == second.faults == ()
+    assert first.cited_ids() == {"7", "8"} and first.faults == second.faults == ()
 
 
 def test_layers_may_be_strings_lists_or_null_and_offsets_strings() -> None:
-    as_string = version_2(paragraph=json.dumps([annotation("13", "67")]), section_header=None)
-    assert [(each.start, each.end, each.section) for each in parse_full_text(as_string).paragraphs] == [(13, 67, None)]
-    assert parse_full_text(version_1(bibref=None)).bib_refs == ()
-    assert parse_full_text(version_1(paragraph=None)).paragraphs == ()
+    text = parse_full_text(
+        version_2(paragraph=json.dumps([annotation("13", "67")]), section_header=None, sentence=None)
+    )
+    assert [(each.start, each.end, each.section) for each in text.paragraphs] == [(13, 67, None)]
+    assert text.sentences == parse_full_text(version_1(bibref=None)).bib_refs == ()
     assert parse_full_text(version_2(sentence=[annotation(13, 41)])).sentences == ((13, 41),)
-    assert parse_full_text(version_2(sentence=None)).sentences == ()
 
 
 WITHIN = TEXT.index("shown") + 2
@@ -73,18 +71,15 @@ PLACES = ((5, 9999), (9, 5), (-3, 4), (5, 5), (None, 4), ("x", 4), (True, 4), (W
 LONG = [(0, offset) for offset in ("9" * 5000, "9" * 19, 10**18, 1e400)]
 
 
-@pytest.mark.parametrize("wrong", ["no object", *(annotation(*place) for place in (*PLACES, *LONG))])
-def test_what_does_not_fit_its_text_is_set_aside(wrong: Any) -> None:
-    text = parse_full_text(version_2(bib_ref=[*REFS, wrong]))
-    assert len(text.bib_refs) == len(REFS)
-    (fault,) = text.faults
-    assert fault.startswith("body.bib_ref")
-
-
-def test_what_is_broken_or_doubled_is_no_end_of_a_record() -> None:
-    text = parse_full_text(version_1(bibref="[{", paragraph='{"start": 1}'))
+def test_what_does_not_fit_its_text_is_set_aside() -> None:
+    for wrong in ("no object", *(annotation(*place) for place in (*PLACES, *LONG))):
+        text = parse_full_text(version_2(bib_ref=[*REFS, wrong]))
+        assert len(text.bib_refs) == len(REFS)
+        (fault,) = text.faults
+        assert fault.startswith("body.bib_ref")
+    text = parse_full_text(version_1(bibref="[{", paragraph='{"start": 1}'))  # broken
     assert (text.bib_refs, len(text.faults)) == ((), 2)
-    text = parse_full_text(version_1(bibref=REFS + REFS, paragraph=[annotation(13, 67)] * 2))
+    text = parse_full_text(version_1(bibref=REFS + REFS, paragraph=[annotation(13, 67)] * 2))  # doubled
     assert (len(text.bib_refs), len(text.paragraphs)) == (len(REFS), 1)
     # An entry without a place still says which paper it is.
     text = parse_full_text(version_1(bibentry=[annotation(9999, 10000, id="b0", matched_paper_id=7)]))
@@ -97,7 +92,6 @@ def test_what_is_broken_or_doubled_is_no_end_of_a_record() -> None:
         ({"content": {"text": "x"}}, "corpusid is missing"),
         ({"corpusid": 1}, "neither"),
         ({"corpusid": 1, "content": None}, "text is missing"),
-        ({"corpusid": 1, "content": {"text": None}}, "text is missing"),
         ({"corpusid": 1, "content": []}, "content is a list"),
         ({"corpusid": 1, "body": {"text": "x", "annotations": [1]}}, "is a list"),
     ],
@@ -105,15 +99,6 @@ def test_what_is_broken_or_doubled_is_no_end_of_a_record() -> None:
 def test_records_that_cannot_be_used(record: dict[str, Any], reason: str) -> None:
     with pytest.raises(RecordError, match=reason):
         parse_full_text(record)
-
-
-def test_bad_lines_do_not_end_a_shard(tmp_path: Path) -> None:
-    deep = "[" * 900 + "]" * 900
-    bad = ['["no object"]', '{"corpusid": 2}', f'{{"corpusid": {"9" * 5000}}}', f'{{"corpusid": {deep}}}']
-    path = tmp_path / "s.jsonl"
-    path.write_text("\n".join([json.dumps(version_1()), *bad, json.dumps(version_2())]), encoding="utf-8")
-    records = [line.record for line in read_s2orc(path)]
-    assert [type(record) for record in records] == [FullText, *[BadRecord] * 4, FullText]
 
 
 def test_finding_shards(tmp_path: Path) -> None:

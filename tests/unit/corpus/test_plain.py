@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from citerec.corpus.reading import escaped, plain
+from citerec.corpus.reading import decoded, escaped, plain
 from citerec.corpus.s2ag import parse_paper
 from citerec.corpus.tabular import parse_paper as parse_row
 from citerec.files.text import one_line
@@ -52,3 +52,34 @@ def test_what_is_escaped_is_read_back(text: str) -> None:
 def test_a_command_without_its_arguments_stays(name: str) -> None:
     for text in (rf"Trees \{name}", rf"Trees \"\{name}"):
         assert plain(text) == text
+
+
+LATEX = {
+    "word": "word", "é,": "é,", r"na\"ive": "naïve", r"Schr{\"o}dinger": "Schrödinger",
+    r"\emph{two words}": "two words", r"\emph {two words}": "two words", r"{\em it is}": "it is", r"\c c": "ç",
+    r"\v{S}ime": "Šime", "R&D": "R&D",
+    "$x^2 + {y}$": "$x^2 + {y}$", "$$x ~ y$$": "$$x ~ y$$", r"\( a ~ b \)": r"\( a ~ b \)", r"30\%": "30%",
+    "30%": "30%", "a~b": "a b", r"R\&D": "R&D", "--": "–", "``quoted words''": "“quoted words”", "{BERT}": "BERT",
+    r"{{A} {B}}": "A B", r"\textbackslash{}": "\\",
+}  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(sorted(LATEX)), max_size=8))
+def test_parts_are_decoded_as_they_would_be_alone(pieces: list[str]) -> None:
+    assert decoded(" ".join(pieces)) == " ".join(LATEX[piece] for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a { b", "a b"),
+        ("a } b~c", "a b c"),
+        ("costs $5 and~more", "costs $5 and~more"),  # all after an open $ counts as mathematics
+        (r"ends in \emph", "ends in"),
+        (r"\begin{it} a~b \end{it} c~d", "a b c d"),
+        ("  a \n b  ", "a b"),
+        ("", ""),
+    ],
+)
+def test_what_does_not_end(text: str, shown: str) -> None:
+    assert decoded(text) == shown

@@ -49,11 +49,3 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path, make: object, message: 
     make(path)  # type: ignore[operator]
     with pytest.raises(SourceError, match=message):
         find_shards([path])
-
-
-def test_no_file_twice_and_a_dataset_folder_alone_is_known_by_its_name(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "mine.jsonl", [{"paper_id": "a", "title": "t"}])
-    with pytest.raises(SourceError, match="given twice"):
-        find_shards([path, tmp_path])
-    write_lines(tmp_path / "tldrs" / "part0", [{"corpusid": 1, "text": "t"}])
-    assert [shard.format for shard in find_shards([tmp_path / "tldrs"])] == ["s2ag-tldrs"]

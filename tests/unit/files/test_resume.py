@@ -9,10 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
-from citerec.corpus.reading import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
 from citerec.errors import BuildError, SourceError
 from citerec.files.resume import Journal, Result, Step, run_stage
 
@@ -184,15 +182,3 @@ def test_an_error_is_the_works_own_and_what_was_done_stays(bench: Bench, workers
     assert bench.run(workers)[3].path.read_text() == bench.shards[3].read_text().upper()
     assert bench.calls() == [0, 0, 0, 1]
     assert not list(bench.results.glob(".*.writing"))
-
-
-def test_lines_are_the_same_bytes_wherever_they_are_written(tmp_path: Path) -> None:
-    lines = [b"one", b"", QUARANTINE + b"two", "grün".encode()]
-    for name in ("a.gz", "b"):
-        with writing_lines(tmp_path / name) as write:
-            for line in lines:
-                write(line)
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b").read_bytes()
-    assert list(reading_lines(tmp_path / "a.gz")) == lines
-    line = quarantine_line("s2orc-0.gz", 7, BadRecord("no corpusid", '{"x"'))
-    assert orjson.loads(line) == {"shard": "s2orc-0.gz", "line": 7, "reason": "no corpusid", "beginning": '{"x"'}
