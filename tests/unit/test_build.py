@@ -14,7 +14,7 @@ import pytest
 
 from citerec.corpus.base import FORMATS
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
-from citerec.diagnostics.families import FAMILIES, Bounds, Facts, read_sentences
+from citerec.diagnostics.families import FAMILIES, Bounds, Facts, Sentence, read_sentences
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
 from citerec.records import Context, Paper
@@ -36,25 +36,23 @@ class World:
         found = [line.record for path in (folder / "papers").iterdir() for line in FORMATS["s2ag-papers"].read(path)]
         self.papers = {paper.paper_id: paper for paper in found if isinstance(paper, Paper)}
         self.truth = {f"{one['citing_id']}-{one['start']}": one for one in lines_of(folder / "truth.jsonl")}
-        contexts = [Context(text=one["text"]) for one in self.truth.values()]
-        self.sentences = dict(zip(self.truth, read_sentences(contexts), strict=True))
+        contexts = [Context(text=one["text"], intent=one["intent"]) for one in self.truth.values()]
+        self.sentences = dict(zip(self.truth, zip(contexts, read_sentences(contexts), strict=True), strict=True))
         self.traps = orjson.loads((folder / "traps.json").read_bytes())
 
-    def labels(self, key: str, bounds: Bounds, *, conditions: bool, intents: bool) -> dict[str, str]:
+    def labels(self, key: str, made: "Built") -> dict[str, str]:
         """The classes of one of the contexts, none if its paper may not be drawn."""
-        one = self.truth[key]
-        paper = self.papers.get(str(one["cited_id"]))
+        paper = self.papers.get(str(self.truth[key]["cited_id"]))
         if not (paper and paper.title and paper.venue and paper.authors and paper.fields_of_study):
             return {}
-        context = Context(text=one["text"], intent=one["intent"] if intents else None)
-        facts = Facts(context, self.sentences[key], (paper,), bounds)
-        found = {name: family.label(facts, conditions=conditions) for name, family in FAMILIES.items()}
+        facts = Facts(*self.sentences[key], (paper,), made.manifest.bounds)
+        found = {name: family.label(facts, conditions=made.options.conditions) for name, family in FAMILIES.items()}
         return {name: label for name, label in found.items() if label}
 
     def cell(self, paper_id: int | str, bounds: Bounds) -> Cell:
         """Field, years and tenth of a paper."""
         paper = self.papers[str(paper_id)]
-        facts = Facts(Context(text="<REF>"), self.sentences[next(iter(self.truth))], (paper,), bounds)
+        facts = Facts(Context(text="<REF>"), Sentence(1, 1), (paper,), bounds)
         years, group = (FAMILIES[name].label(facts, conditions=False) for name in ("year", "citation_count"))
         return (paper.fields_of_study[0] if paper.fields_of_study else None), years, group
 
@@ -113,8 +111,8 @@ def slot_of(row: Mapping[str, str]) -> Slot:
     return row["family"], row["class"]
 
 
-def sources(release: Path, *, citations: bool = True) -> Sources:
-    return Sources([release / "papers"], [release / "s2orc_v2"], [release / "citations"] if citations else [])
+def sources(release: Path) -> Sources:
+    return Sources([release / "papers"], [release / "s2orc_v2"], [release / "citations"])
 
 
 def build(out: Path, given: Sources, **options: Any) -> Built:
@@ -128,8 +126,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory, s2_release: Path) -> Callabl
     """A place where sets are built one after the other; what one has read, the next need not read again."""
     folder = tmp_path_factory.mktemp("builds")
 
-    def build_here(*, citations: bool = True, **options: Any) -> Built:
-        made = build(folder / "mine", sources(s2_release, citations=citations), **options)
+    def build_here(**options: Any) -> Built:
+        made = build(folder / "mine", sources(s2_release), **options)
         kept = folder / f"kept-{len(list(folder.iterdir()))}" / "mine"
         shutil.copytree(made.path, kept)
         return replace(made, path=kept)
@@ -142,10 +140,10 @@ def built(bench: Callable[..., Built]) -> Built:
     return bench()
 
 
-def check_against_truth(made: Built, world: World, *, intents: bool = True) -> Counter[Slot]:
+def check_against_truth(made: Built, world: World) -> Counter[Slot]:
     """Every claim of a set of single citations for which all papers were drawn; returns the contexts of each class."""
-    quota, bounds, conditions = made.options.quotas(), made.manifest.bounds, made.options.conditions
-    labels = {key: world.labels(key, bounds, conditions=conditions, intents=intents) for key in world.truth}
+    quota, bounds = made.options.quotas(), made.manifest.bounds
+    labels = {key: world.labels(key, made) for key in world.truth}
 
     def slots(cell: Cell) -> dict[Slot, int]:
         if cell[0] in bounds.field.low_resource:
@@ -163,13 +161,12 @@ def check_against_truth(made: Built, world: World, *, intents: bool = True) -> C
     # Every context is one of the truth, word for word, with the class and the cell that its paper and sentence give.
     for record in [*made.contexts, *made.reserves]:
         one = world.truth[record["context_id"]]
-        for name in ("text", "before", "after", "section", "marker", "style", "start", "end"):
+        for name in ("text", "before", "after", "section", "intent", "marker", "style", "start", "end"):
             assert record[name] == one[name], (name, record)
         assert record["cited_ids"] == [one["cited_id"]]
-        assert record["intent"] == (one["intent"] if intents else None)
-        citing = world.papers.get(str(one["citing_id"]))
-        assert record["citing_key"] == (None if citing else f"CorpusId:{one['citing_id']}")
-        assert record["citing_year"] == (citing and citing.year)
+        assert record["citing_key"] == (
+            None if str(one["citing_id"]) in world.papers else f"CorpusId:{one['citing_id']}"
+        )
         cell, slot = cell_of(record["cell"]), slot_of(record["cell"])
         assert cell == world.cell(one["cited_id"], bounds) and slot in slots(cell)
         of_cell = dict(zip(OF_CELL, cell, strict=True)) if cell[0] in bounds.field.fields else {}
@@ -237,7 +234,6 @@ def test_a_set_is_what_the_truth_allows(built: Built, world: World) -> None:
         {"quota": {"length": 3, "intent": 0}},
         {"quota": {"low_resource": 0, "location": 2}},
         {"conditions": False},
-        {"citations": False},
         {"field_shares": "published"},
     ],
     ids=str,
@@ -246,11 +242,9 @@ def test_options_change_the_choice_and_nothing_else(
     bench: Callable[..., Built], built: Built, world: World, options: dict[str, Any]
 ) -> None:
     made = bench(**options)
-    found, quota = check_against_truth(made, world, intents="citations" not in options), made.options.quotas()
+    found, quota = check_against_truth(made, world), made.options.quotas()
     assert made.contexts != built.contexts
     families = {name for name in (*OF_LARGE_FIELDS, "low_resource") if quota[name]}
-    if "citations" in options:
-        families.remove("intent")
     assert {family for family, _ in found} == families
     assert {name for name in quota if not quota[name]}.isdisjoint(made.manifest.families)
     assert max(Counter((*record["cell"].values(),) for record in made.contexts).values()) <= max(quota.values())
@@ -275,16 +269,11 @@ def test_contexts_are_chosen_by_the_same_rules_and_what_is_unusable_is_left_out(
 ) -> None:
     names = ("text", "before", "after", "citing_id", "section", "intent", "marker", "style", "start", "end")
     lines = [
-        {"context_id": f"{citing}-{start}", "cited_ids": [one["cited_id"]], "source": "s2orc"}
-        | {name: one[name] for name in names}
-        for (citing, start), one in world.truth.items()
+        {"context_id": key, "cited_ids": [one["cited_id"]], "source": "s2orc", **{name: one[name] for name in names}}
+        for key, one in world.truth.items()
     ]
-    spoilt = [
-        {**lines[0], "context_id": "x-0", "text": lines[0]["text"].rstrip(".?!") + ","},
-        {**lines[1], "context_id": "x-1", "text": "7 " + lines[1]["text"]},
-        {**lines[2], "context_id": "x-2", "text": "see <REF>."},
-        {**lines[3], "context_id": "x-3", "text": lines[3]["text"].replace("<REF>", "[3] and <REF>")},
-    ]
+    texts = (lines[0]["text"][:-1] + ",", "7 " + lines[1]["text"], "see <REF>.", "As [3] and <REF> have shown.")
+    spoilt = [{**lines[number], "context_id": f"x-{number}", "text": text} for number, text in enumerate(texts)]
     shutil.copytree(s2_release / "papers", tmp_path / "papers")
     file = write_lines(tmp_path / "contexts.jsonl", [*spoilt, *lines])
     given = Sources([tmp_path / "papers"], [file], are_contexts=True)
@@ -295,19 +284,6 @@ def test_contexts_are_chosen_by_the_same_rules_and_what_is_unusable_is_left_out(
     assert made.manifest.source == "contexts.jsonl"
     max((tmp_path / "papers").iterdir()).unlink()  # papers that changed are read again
     assert build(tmp_path / "mine", given).manifest.corpus_papers < made.manifest.corpus_papers
-
-
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_a_draw_of_some_papers_is_a_part_of_all(bench: Callable[..., Built], rounds: int) -> None:
-    made = bench(oversample=1.0, rounds=rounds, quota=dict.fromkeys(("location", "intent", *TAGGED), 0))
-    for row in made.cells:
-        # Three places a cell of a large field, one of a small one; each round draws twice as many.
-        most = (3 if row["family"] == "length" else 1) * (2**rounds - 1)
-        assert int(row["fitting_papers"]) <= int(row["drawn_papers"]) <= min(most, int(row["papers"]))
-        is_short = row["chosen"] == row["fitting_papers"] and row["chosen"] != row["wanted"]
-        if is_short and row["drawn_papers"] != row["papers"]:
-            assert row["why"] == "not all papers were drawn" and int(row["drawn_papers"]) == most
-    check_manifest(made)
 
 
 def test_groups_are_contexts_of_several_papers(bench: Callable[..., Built], world: World) -> None:

@@ -26,23 +26,16 @@ def test_a_line_is_a_paper() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "year"),
-    [
-        ({"versions": ...}, 2007),
-        ({"versions": None, "id": "math.GT/0309136"}, 2003),
-        ({"versions": [{"created": "soon"}], "id": "2401.12345"}, 2024),
-        ({"versions": [{"created": "2009-10-11"}]}, 2009),
-    ],
-)
-def test_the_year_is_that_of_the_first_version(changes: dict[str, Any], year: int) -> None:
-    assert parse_paper(preprint(**changes)).year == year
-
-
-def test_what_is_missing() -> None:
-    paper = parse_paper(
-        {"id": "cmp-lg/9404001", "title": "T", "categories": "cmp-lg  unknown.X", "doi": "10.1/a 10.1/b"}
-    )
+def test_the_year_is_that_of_the_first_version_and_what_may_be_missing() -> None:
+    for versions, one, year in (
+        ([{"created": "2009-10-11"}], "0704.0001", 2009),
+        (..., "0704.0001", 2007),
+        (None, "math.GT/0309136", 2003),
+        ([{"created": "soon"}], "hep-th/9901001", 1999),
+    ):
+        assert parse_paper(preprint(versions=versions, id=one)).year == year
+    few = {"id": "cmp-lg/9404001", "title": "T", "categories": "cmp-lg  unknown.X", "doi": "10.1/a 10.1/b"}
+    paper = parse_paper(few)
     assert (paper.venue, paper.fields_of_study) == ("arXiv", ("Computer Science",))
     assert paper.external_ids == {"ArXiv": "cmp-lg/9404001", "DOI": "10.1/a"}
     with pytest.raises(RecordError, match="nothing to search"):

@@ -59,10 +59,10 @@ International Conference on Journal Mining|Workshop on Code Review|SIGIR '05|ACL
 }
 
 
-@pytest.mark.parametrize("kind", VENUES)
-def test_what_a_paper_is_by_its_venue(kind: str) -> None:
-    for venue in VENUES[kind].replace("\n", "").split("|"):
-        assert kind_of(Paper("1", "T", venue=venue or None)).name == kind, venue
+def test_what_a_paper_is_by_its_venue() -> None:
+    for kind, venues in VENUES.items():
+        for venue in venues.replace("\n", "").split("|"):
+            assert kind_of(Paper("1", "T", venue=venue or None)).name == kind, venue
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def paper(paper_id: str = "p", title: str = LSTM, year: int | None = 2000, **mor
         (paper(title="Introduction"), paper(title="Introduction"), False),
         (paper(), Paper("q", LSTM, year=2000, authors=("Ben Doe",)), False),
     ],
-)  # fmt: skip
+)
 def test_what_is_one_work(one: Paper, other: Paper, same: bool, tmp_path: Path) -> None:
     sources = [write(tmp_path / f"{at}.jsonl", paper_line(each)) for at, each in enumerate((one, other))]
     for first, second in itertools.permutations(sources):

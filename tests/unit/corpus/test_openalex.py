@@ -52,31 +52,19 @@ def test_a_work_is_a_paper_and_its_references() -> None:
         ({"two": [0], "words": [0], "here": [1]}, "two words here"),  # one position
         ({"<b>Bold</b>": [0], "R&amp;D": [1]}, "Bold R&D"),
         ({}, None),
-        (None, None),
     ],
 )
 def test_abstracts_from_their_index(index: Any, text: str | None) -> None:
     assert paper_of(abstract_inverted_index=index).abstract == text
 
 
-@pytest.mark.parametrize(
-    ("year", "changed", "known"),
-    [
-        (0, "2026-01-03", None),
-        (2027, "2026-01-03", 2027),
-        (2050, "2026-01-03", None),
-        (2050, None, 2050),
-        (None, "", None),
-    ],
-)
-def test_impossible_years_are_unknown(year: Any, changed: Any, known: int | None) -> None:
-    assert paper_of(publication_year=year, updated_date=changed).year == known
-
-
-def test_what_is_no_paper_is_left_out() -> None:
-    for changes in ({"is_paratext": True}, {"type": "paratext"}):
+def test_impossible_years_are_unknown_and_what_is_no_paper_is_left_out() -> None:
+    years = {0: None, 2027: 2027, 2050: None}
+    assert {year: paper_of(publication_year=year, updated_date="2026-01-03").year for year in years} == years
+    assert paper_of(publication_year=2050, updated_date=None).year == 2050
+    no_title = {"title": None, "display_name": " ", "abstract_inverted_index": None}
+    for changes in ({"is_paratext": True}, {"type": "paratext"}, no_title):
         assert parse_work(work(**changes)) == []
-    assert parse_work(work(title=None, display_name=" ", abstract_inverted_index=None)) == []
 
 
 def test_a_retracted_work_says_so_and_early_records_are_read() -> None:

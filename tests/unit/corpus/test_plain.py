@@ -48,9 +48,8 @@ def test_what_is_escaped_is_read_back(text: str) -> None:
     assert plain(escaped(text)) == one_line(text)
 
 
-@pytest.mark.parametrize("name", ["textcolor", "href", "footnote"])
-def test_a_command_without_its_arguments_stays(name: str) -> None:
-    for text in (rf"Trees \{name}", rf"Trees \"\{name}"):
+def test_a_command_without_its_arguments_stays() -> None:
+    for text in (r"Trees \textcolor", r"Trees \"\href", r"Trees \footnote"):
         assert plain(text) == text
 
 
@@ -69,17 +68,8 @@ def test_parts_are_decoded_as_they_would_be_alone(pieces: list[str]) -> None:
     assert decoded(" ".join(pieces)) == " ".join(LATEX[piece] for piece in pieces)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("a { b", "a b"),
-        ("a } b~c", "a b c"),
-        ("costs $5 and~more", "costs $5 and~more"),  # all after an open $ counts as mathematics
-        (r"ends in \emph", "ends in"),
-        (r"\begin{it} a~b \end{it} c~d", "a b c d"),
-        ("  a \n b  ", "a b"),
-        ("", ""),
-    ],
-)
-def test_what_does_not_end(text: str, shown: str) -> None:
-    assert decoded(text) == shown
+def test_what_does_not_end() -> None:
+    texts = {"a { b": "a b", "a } b~c": "a b c", r"ends in \emph": "ends in", "  a \n b  ": "a b", "": ""}
+    texts |= {r"\begin{it} a~b \end{it} c~d": "a b c d"}
+    texts |= {"costs $5 and~more": "costs $5 and~more"}  # all after an open $ counts as mathematics
+    assert {text: decoded(text) for text in texts} == texts

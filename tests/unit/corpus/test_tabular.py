@@ -73,30 +73,18 @@ def test_every_line_is_in_a_record_or_bad_or_blank(
     assert found == rows or '"' in body
 
 
-# Each opens a cell where a row begins, and closes one and opens the next within a row.
-@pytest.mark.parametrize("line", ['1,"x\n', 'x","c\n', '1,"a""\n', '"\n', "1,a\n", '1,"""\n'])
+@pytest.mark.parametrize("line", ['1,"x\n', 'x","c\n', '1,"a""\n', '"\n', '1,"""\n'])
 def test_time_grows_as_the_file_does(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "papers.csv"
-
     def read(text: str) -> None:
-        path.write_text(text, encoding="utf-8")
+        (path := tmp_path / "papers.csv").write_text(text, encoding="utf-8")
         with contextlib.suppress(SourceError):  # a quote that is not closed
             assert sum(1 for _ in read_csv(path)) > 0
 
     assert_linear(read, lambda times: "paper_id,title\n" + line * times, 8000)
 
 
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        ('paper_id,"title\n1,one\n', "the header is not CSV"),
-        ('paper_id,"ti"tle\n', "the header is not CSV"),
-        ('"paper_id,title', "the header is not CSV"),
-        ("id,title\n1,x\n", "no column paper_id"),
-    ],
-)
-def test_a_header_that_is_no_csv_is_one_line(tmp_path: Path, header: str, message: str) -> None:
-    path = tmp_path / "papers.csv"
-    path.write_text(header, encoding="utf-8")
-    with pytest.raises(SourceError, match=message):
+@pytest.mark.parametrize("header", ['paper_id,"title\n1,one\n', 'paper_id,"ti"tle\n', "id,title\n1,x\n"])
+def test_a_header_that_is_no_csv_is_one_line(tmp_path: Path, header: str) -> None:
+    (path := tmp_path / "papers.csv").write_text(header, encoding="utf-8")
+    with pytest.raises(SourceError, match="no column paper_id" if header[0] == "i" else "the header is not CSV"):
         list(read_csv(path))

@@ -10,7 +10,7 @@ import pytest
 
 from citerec.drafts.files import write_together
 from citerec.errors import BuildError
-from citerec.files.writing import Kind, alone, beside, exchange, recover, write_json, writing_file
+from citerec.files.writing import Kind, alone, beside, recover, write_json, writing_file
 from tests.torture.crash_points import DIED, crashes
 
 KIND = Kind("thing", "citerec-thing", "manifest.json", frozenset({"manifest.json", "values"}))
@@ -64,7 +64,7 @@ def test_an_empty_folder_in_the_place_does_not_cost_the_only_copy(tmp_path: Path
     assert word_in(out) == "old"
 
 
-def test_a_reader_that_comes_between_two_renames_puts_the_old_one_back_and_the_new_one_takes_its_place(
+def test_a_reader_between_two_renames_puts_the_old_one_back_and_the_new_one_takes_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, readers, rename = tmp_path / "out", [], Path.rename
@@ -78,8 +78,7 @@ def test_a_reader_that_comes_between_two_renames_puts_the_old_one_back_and_the_n
 
     monkeypatch.setattr(Path, "rename", disturbed)
     write(out, "old")
-    write(tmp_path / "new", "new")
-    exchange(tmp_path / "new", out)
+    write_again(out, "new")
     assert (word_in(out), len(readers)) == ("new", 3)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
