@@ -99,10 +99,8 @@ PARTS = ["@a{k, t={x}}", "@a(k, t={x})", "@a{", "b{k, t={x", '@a{k, t="', "@stri
 
 
 @given(st.text(alphabet='@{}",=#\\%abc \n', max_size=80) | st.lists(st.sampled_from(PARTS)).map("\n".join))
-def test_no_text_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    path = tmp_path_factory.getbasetemp() / "any.bib"
-    path.write_text(text, encoding="utf-8")
-    lines = list(read_bibtex(path))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    lines = list(parse_bibtex(text))
     assert all(isinstance(line.record, Paper | BadRecord) for line in lines)
     entry = re.compile(r"[ \t]*@(?!string)\w*[ \t]*[{(]")
     begun = {number for number, line in enumerate(text.split("\n"), 1) if entry.match(line)}
@@ -143,52 +141,38 @@ def test_html_entities_are_decoded_and_the_entry_stays(tmp_path: Path) -> None:
 SHOWN = st.text(alphabet=string.printable + "éñüßÅøıł题–—“”’Ω", max_size=30)
 
 
-@given(SHOWN, st.lists(SHOWN, max_size=3), SHOWN, SHOWN, st.integers(1500, 2099))
-@example("A } B", ["Simon and Schuster", "Davis, Jr., Sammy", "others", "and", "{"], "a { b", r"10.1/a}\b", 2001)
-@example("-- \"quoted\" ``x'' ?`", ["~ \\ ^", "Foo and", "de la } X"], "50% of $x_1$ & #", "10.1/{x}", 1999)
-def test_what_is_written_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, title: str, authors: list[str], venue: str, doi: str, year: int
-) -> None:
+@given(SHOWN, st.lists(SHOWN, max_size=3), SHOWN, SHOWN)
+@example("A } B", ["Simon and Schuster", "Davis, Jr., Sammy", "others", "and", "{"], "a { b", r"10.1/a}\b")
+@example("-- \"quoted\" ``x'' ?`", ["~ \\ ^", "Foo and", "de la } X"], "50% of $x_1$ & #", "10.1/{x}")
+def test_what_is_written_is_read_back_and_others_read_it(title: str, authors: list[str], venue: str, doi: str) -> None:
     title, venue, doi, *authors = (" ".join(text.split()) for text in ("T" + title, venue, doi, *authors))
-    names = tuple(filter(None, authors))
-    (entry,) = entries_of([Paper("1", title, year=year, venue=venue or None, authors=names, external_ids={"DOI": doi})])
-    # BibTeX itself counts braces without regard to backslashes.
-    assert entry.count("{") == entry.count("}")
-    path = tmp_path_factory.getbasetemp() / "written.bib"
-    path.write_bytes(f"{entry}\n\n@book{{next, title={{Next}}}}".encode())
-    paper, following = (line.record for line in read_bibtex(path))
-    assert isinstance(paper, Paper)
-    assert isinstance(following, Paper)
-    assert (paper.title, paper.authors, paper.venue or "", paper.year) == (title, names, venue, year)
-    assert paper.external_ids.get("DOI", "") == doi
+    names, ids = tuple(filter(None, authors)), {"DOI": doi} if doi else {}
+    written = Paper("1", title, year=1999, venue=venue or None, authors=names, external_ids=ids)
+    (entry,) = entries_of([written])
+    assert entry.count("{") == entry.count("}")  # BibTeX itself counts braces without regard to backslashes
+    paper, following = (line.record for line in parse_bibtex(f"{entry}\n\n@book{{next, title={{Next}}}}"))
+    assert isinstance(paper, Paper) and isinstance(following, Paper)
+    for field in ("title", "authors", "venue", "year", "external_ids"):
+        assert getattr(paper, field) == getattr(written, field)
     # bibtexparser's own reading: pylatexenc takes the name of ^ for another character.
     library = bibtexparser.parse_string(entry, append_middleware=[SeparateCoAuthors(), LatexDecodingMiddleware()])
     (found,) = library.entries
-    assert not library.failed_blocks
-    assert found["year"] == str(year)
-    for names_of, text in ((("title",), title), (("howpublished", "journal", "booktitle"), venue)):
-        if text and not set(text) & set("^\ue000"):
-            (value,) = (found[name] for name in names_of if name in found)
-            assert unescaped(" ".join(value.split())) == text
-    assert len(found["author"] if names else ()) == len(names)
+    assert not library.failed_blocks and len(found["author"] if names else ()) == len(names)
+    if not set(title) & set("^\ue000"):
+        assert unescaped(" ".join(found["title"].split())) == title
 
 
-def test_the_type_of_an_entry_and_the_field_of_its_venue() -> None:
+def test_entries_that_are_made() -> None:
     papers = [Paper("1", "T", venue=venue) for venue in ("Journal of X", "SIGIR '05", "arXiv", "Somewhere", None)]
     entries = entries_of(papers)
     assert [entry.split("{")[0] for entry in entries] == ["@article", "@inproceedings", "@misc", "@misc", "@misc"]
     assert "  journal = {Journal of X}" in entries[0] and "  booktitle = {SIGIR '05}" in entries[1]
     same = entries_of([Paper(str(n), "题目", authors=("王伟",), year=2001) for n in range(60)])
     assert len({entry.split(",")[0] for entry in same}) == 60  # keys never repeat
-    authors = ("Ada Lovelace", "Bob Søn")
-    again = [Paper("9", "Crème & co: a_study", year=2001, authors=authors), Paper("10", "Crème", authors=authors)]
-    keys = [entry.partition("{")[2].partition(",")[0] for entry in entries_of([again[0], *again])]
-    assert keys == ["lovelace2001creme", "lovelace2001cremea", "lovelacecreme"]
 
 
 def test_a_preprint_is_written_and_read_with_its_archive(tmp_path: Path) -> None:
     (entry,) = entries_of([Paper("1", "T", venue="arXiv", external_ids={"ArXiv": "1706.03762"})])
-    assert "  eprint = {1706.03762},\n  archivePrefix = {arXiv}" in entry
     own = "@misc{a, title={T}, eprint={1706.03762}}"
     for text in (entry, own, own.replace("eprint=", "eprinttype={arxiv}, eprint=")):
         assert paper_of(tmp_path, text).external_ids == {"ArXiv": "1706.03762"}
@@ -196,18 +180,11 @@ def test_a_preprint_is_written_and_read_with_its_archive(tmp_path: Path) -> None
     assert not paper_of(tmp_path, other).external_ids
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x\\\n@article{a, title={x}}\n",
-        "@article{b, title={y}}\\\n@article{a, title={x}}\n",
-        "@string{s = {\\\n}}\n@article{a, title={x}}\n",
-    ],
-)
-def test_a_backslash_at_the_end_of_a_line_hides_no_entry(text: str) -> None:
-    *_, last = parse_bibtex(text)
+@pytest.mark.parametrize("before", ["x\\\n", "@article{b, title={y}}\\\n", "@string{s = {\\\n}}\n"])
+def test_a_backslash_at_the_end_of_a_line_hides_no_entry(before: str) -> None:
+    *_, last = parse_bibtex(before + "@article{a, title={x}}\n")
     assert isinstance(last.record, Paper) and last.record.title == "x"
-    assert last.number == 1 + text[: text.index("@article{a")].count("\n")
+    assert last.number == 1 + before.count("\n")
     entry = "@article{b, title = {y\\\n  z},\n  note = {\\\n}}"  # stays as it is
     (line,) = parse_bibtex(entry)
     assert isinstance(line.record, Paper) and line.record.bibtex == entry

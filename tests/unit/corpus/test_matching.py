@@ -86,9 +86,8 @@ BARE = Paper("2")
     ("filters", "paper", "bare"),
     [
         (NO_FILTERS, True, True),
-        (Filters(year_from=2010), True, False),
+        (Filters(year_from=2010, year_to=2010), True, False),
         (Filters(year_from=2011), False, False),
-        (Filters(year_to=2010), True, False),
         (Filters(year_to=2009), False, False),
         (Filters(as_of_year=2009), False, True),
         (Filters(fields=("physics", "x")), True, False),

@@ -228,14 +228,13 @@ def test_damaged_inputs_are_read_or_end_in_an_error_of_ours(tmp_path: Path, name
             assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize(
-    ("reader", "record"), [(read_contexts, CONTEXT), (read_tasks, TASK), (read_prediction_file, WRITTEN)]
-)
-def test_nor_does_a_reader_of_contexts_and_tasks(tmp_path: Path, reader: Any, record: object) -> None:
+@pytest.mark.parametrize("reader", [read_contexts, read_tasks, read_prediction_file])
+def test_nor_does_a_reader_of_contexts_and_tasks(tmp_path: Path, reader: Any) -> None:
+    record = {**CONTEXT, **WRITTEN}
     (path := tmp_path / "x.jsonl").write_bytes(lines_of(record).replace(b"Lee", json.dumps(HOSTILE)[1:-1].encode()))
     (found,) = reader(path)
     assert "a ]0;x b" in repr(found) and "\\x1b" not in repr(found) and "\\x9b" not in repr(found)
-    assert record is CONTEXT or "d\\n\\nb" in repr(found)  # paragraphs stay
+    assert reader is read_contexts or "d\\n\\nb" in repr(found)  # paragraphs stay
 
 
 @pytest.mark.parametrize("reader", [read_contexts, read_tasks, read_prediction_file, read_paragraphs])
@@ -268,13 +267,12 @@ GOOD = b'{"corpusid": 1, "text": "one"}\n'
 
 
 def test_bad_lines_are_told_apart_and_the_rest_is_read(tmp_path: Path) -> None:
-    (path := tmp_path / "x").write_bytes(
-        b"\xef\xbb\xbf" + GOOD + b'\n[1]\nnot json\n{"corpusid": 2, "text": "\xff"}\n{"corpusid": 3, "te'
-    )
-    first, *bad = read("s2ag-tldrs", path)
+    bad = b'\n[1]\nnot json\n{"corpusid": 2, "text": "\xff"}\n{"corpusid": 3, "te'
+    (path := tmp_path / "x").write_bytes(b"\xef\xbb\xbf" + GOOD + bad)
+    first, *others = read("s2ag-tldrs", path)
     assert (first.number, first.record) == (1, PaperText("tldrs", "1", "one"))
     reasons = ("a list where a JSON object should be", "not JSON", "not UTF-8", "not JSON")
-    for number, (line, reason) in enumerate(zip(bad, reasons, strict=True), 3):
+    for number, (line, reason) in enumerate(zip(others, reasons, strict=True), 3):
         assert line.number == number and line.record.reason.startswith(reason)
     path.write_bytes(gzip.compress(GOOD) + gzip.compress(GOOD * 2))  # known by its bytes, of several members
     assert len(read("s2ag-tldrs", path)) == 3

@@ -77,12 +77,11 @@ def test_a_library_with_its_traps(tmp_path: Path, text: str) -> None:
 
 
 def test_ids_that_are_made_are_those_of_the_same_record_only(tmp_path: Path) -> None:
-    """Primary authors come first, and once."""
     names = "AU  - Lee, K\nAU  - Kim\nAU  - Kim\nA1  - Lee, K\nED  - Ed\n"
     texts = (f"TY  - GEN\n{names}TI  - Deep {x}\nPY  - 2001\nER  - \n" for x in ("one", "two", "one"))
     first, second, again = papers(tmp_path, "".join(texts))
     assert first.paper_id.startswith("lee2001deep-") and first.paper_id == again.paper_id != second.paper_id
-    assert first.authors == ("K Lee", "Kim", "Kim")
+    assert first.authors == ("K Lee", "Kim", "Kim")  # primary authors come first, and once
 
 
 def test_lines_that_are_no_record_are_set_aside_with_their_line(tmp_path: Path) -> None:
@@ -131,9 +130,14 @@ IDS = st.fixed_dictionaries(
     {"DOI": st.from_regex(r"\A10\.[0-9]{4}/[a-z0-9.;()-]{1,12}\Z")}, optional={"ArXiv": st.just("1706.03762")}
 )
 PAPERS = st.builds(
-    Paper, st.just("1"), SHOWN.map("T{}".format), year=st.integers(1500, 2099), venue=SHOWN.map(lambda venue: venue or None),
-    authors=NAMES, external_ids=IDS,
-)  # fmt: skip
+    Paper,
+    st.just("1"),
+    SHOWN.map("T{}".format),
+    year=st.integers(1500, 2099),
+    venue=st.none() | SHOWN.filter(bool),
+    authors=NAMES,
+    external_ids=IDS,
+)
 
 
 @given(PAPERS)
