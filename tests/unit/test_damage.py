@@ -11,7 +11,6 @@ from citerec.contexts.provenance import PROVENANCE, Provenance, provenance_of_pa
 from citerec.diagnostics import sets
 from citerec.diagnostics.review import read_reviews
 from citerec.errors import CiterecError
-from citerec.files.resume import JOURNAL, Journal
 from citerec.index.manifest import Manifest, find_index, is_index
 from citerec.index.vectors import DenseManifest
 from citerec.models.loading import MANIFEST
@@ -51,10 +50,3 @@ def test_a_damaged_file_ends_in_an_error_of_ours(
         for read in readers:
             with contextlib.suppress(CiterecError):
                 read(tmp_path)
-
-
-def test_a_damaged_journal_is_no_journal_of_the_plan(tmp_path: Path) -> None:
-    Journal(tmp_path / "work", {"seed": 1})
-    for changed in damaged((tmp_path / "work" / JOURNAL).read_bytes(), 100):
-        (tmp_path / "work" / JOURNAL).write_bytes(changed)
-        assert Journal(tmp_path / "work", {"seed": 1}).notes.get("plan")

@@ -122,18 +122,6 @@ def test_classes_comparisons_and_cost(results: Results) -> None:
     assert bm25.cost.peak_memory_bytes > 50e6 and bm25.cost.index_bytes > 1e5 and bm25.cost.cpu_seconds > 0
 
 
-def test_the_costs_of_several_processes_are_added_up() -> None:
-    parts = [
-        Usage(("here", 1), 10.0, 11.0, 0.9, [0.001], 100, 5),
-        Usage(("here", 2), 10.5, 12.0, 1.1, [0.003], 200, 7),
-        Usage(("here", 1), 11.0, 12.0, 0.5, [0.002, 0.002], 150, 6),
-    ]
-    cost = Cost.of(parts, 3)
-    assert (cost.queries, cost.workers, cost.wall_seconds, cost.cpu_seconds) == (4, 2, 2.0, 2.5)
-    assert (cost.queries_per_second, cost.latency_median_ms, cost.peak_memory_bytes) == (2.0, 2.0, 350)
-    assert cost.gpu_memory_bytes == 13
-
-
 def test_robustness_leaves_small_classes_out() -> None:
     def line(n: int, value: float, **classes: tuple[int, float]) -> Robustness:
         named = {name: Scores(n, {"mrr": Mean(n, value, None)}) for name, (n, value) in classes.items()}
@@ -372,3 +360,15 @@ def test_what_the_index_says_of_cited_papers_is_found_on_the_spot(demo_index: Pa
     of_set = evaluate("bm25", "demo/cold_start", index=index, resamples=100)
     found = of_set.systems["bm25"].families["cold_start"]
     assert list(of_set.families) == ["cold_start"] and found["0"].n > found["1–4"].n > 0 == found["5+"].n
+
+
+def test_the_costs_of_several_processes_are_added_up() -> None:
+    parts = [
+        Usage(("here", 1), 10.0, 11.0, 0.9, [0.001], 100, 5),
+        Usage(("here", 2), 10.5, 12.0, 1.1, [0.003], 200, 7),
+        Usage(("here", 1), 11.0, 12.0, 0.5, [0.002, 0.002], 150, 6),
+    ]
+    cost = Cost.of(parts, 3)
+    assert (cost.queries, cost.workers, cost.wall_seconds, cost.cpu_seconds) == (4, 2, 2.0, 2.5)
+    assert (cost.queries_per_second, cost.latency_median_ms, cost.peak_memory_bytes) == (2.0, 2.0, 350)
+    assert cost.gpu_memory_bytes == 13

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.contexts.read import read_contexts
 from citerec.diagnostics.families import Sentence, is_installed, read_sentences
 from citerec.errors import InputError
 from citerec.records import MARKER, Context
@@ -43,18 +42,6 @@ def test_tags_are_of_the_nearest_words_and_words_are_those_that_are_counted(shar
     model = str(shared.parent / "models" / "en_ewt_tagger")
     assert read("We use the tagger, <REF>) which labels words quickly.", model) == Sentence(9, 5, "NN", "WDT")
     assert read("<REF> labels words.", model).tag_before is None
-    contexts = list(read_contexts(shared / "acm" / "contexts-dev.jsonl"))[:100]
-    counted, tagged = read_sentences(contexts), read_sentences(contexts, model)
-    assert [(s.length, s.position) for s in counted] == [(s.length, s.position) for s in tagged]
-
-
-def test_a_model_that_is_missing_or_cannot_tag_is_refused(tmp_path: Path) -> None:
-    import spacy
-
     with pytest.raises(InputError, match=r"spaCy model no_such_model cannot be loaded.*python -m spacy download"):
         read("A <REF>.", "no_such_model")
-    models = (str(tmp_path), "json", "no_such_model", "no/such/folder")
-    assert [is_installed(model) for model in models] == [True, True, False, False]
-    spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(InputError, match="does not tag"):
-        read("A <REF>.", str(tmp_path / "blank"))
+    assert [is_installed(name) for name in (model, "json", "no_such_model")] == [True, True, False]

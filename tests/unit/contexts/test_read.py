@@ -1,5 +1,4 @@
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,13 +34,6 @@ def test_many_markers_in_a_long_paragraph_have_one_context_each() -> None:
     assert [context.text for context in contexts] == expected
     assert contexts[400].before.startswith("Here is sentence 200 ")
     assert contexts[400].after.startswith("Here is sentence 202 ")
-
-
-def test_several_threads_split_texts_at_once() -> None:
-    texts = [f"In the beginning {word}. Then <REF> {word}. At last {word}, and {word}. End." * 8 for word in "abcdefgh"]
-    alone = [contexts_of_text(text) for text in texts]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(contexts_of_text, texts * 3)) == alone * 3
 
 
 def test_contexts_are_read_as_they_stand(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from citerec.contexts.full_text import find_texts, parse_full_text
-from citerec.corpus.reading import RecordError
 from citerec.errors import SourceError
 from tests.conftest import write_lines
 
@@ -57,15 +56,6 @@ def test_both_versions_are_read_alike() -> None:
     assert first.cited_ids() == {"7", "8"} and first.faults == second.faults == ()
 
 
-def test_layers_may_be_strings_lists_or_null_and_offsets_strings() -> None:
-    text = parse_full_text(
-        version_2(paragraph=json.dumps([annotation("13", "67")]), section_header=None, sentence=None)
-    )
-    assert [(each.start, each.end, each.section) for each in text.paragraphs] == [(13, 67, None)]
-    assert text.sentences == parse_full_text(version_1(bibref=None)).bib_refs == ()
-    assert parse_full_text(version_2(sentence=[annotation(13, 41)])).sentences == ((13, 41),)
-
-
 WITHIN = TEXT.index("shown") + 2
 PLACES = ((5, 9999), (9, 5), (-3, 4), (5, 5), (None, 4), ("x", 4), (True, 4), (WITHIN, WITHIN + 2))
 LONG = [(0, offset) for offset in ("9" * 5000, "9" * 19, 10**18, 1e400)]
@@ -81,22 +71,13 @@ def test_what_does_not_fit_its_text_is_set_aside() -> None:
     assert (text.bib_refs, len(text.faults)) == ((), 2)
     text = parse_full_text(version_1(bibref=REFS + REFS, paragraph=[annotation(13, 67)] * 2))  # doubled
     assert (len(text.bib_refs), len(text.paragraphs)) == (len(REFS), 1)
+    layer = json.dumps([annotation("13", "67")])  # a string of strings
+    text = parse_full_text(version_2(paragraph=layer, section_header=None, sentence=[annotation(13, 41)], bib_ref=None))
+    assert [(each.start, each.end, each.section) for each in text.paragraphs] == [(13, 67, None)]
+    assert (text.sentences, text.bib_refs) == (((13, 41),), ())
     # An entry without a place still says which paper it is.
     text = parse_full_text(version_1(bibentry=[annotation(9999, 10000, id="b0", matched_paper_id=7)]))
     assert (text.bib_entries["b0"].paper_id, len(text.faults)) == ("7", 1)
-
-
-def test_records_that_cannot_be_used() -> None:
-    records: dict[str, dict[str, Any]] = {
-        "corpusid is missing": {"content": {"text": "x"}},
-        "neither": {"corpusid": 1},
-        "text is missing": {"corpusid": 1, "content": None},
-        "content is a list": {"corpusid": 1, "content": []},
-        "is a list": {"corpusid": 1, "body": {"text": "x", "annotations": [1]}},
-    }
-    for reason, record in records.items():
-        with pytest.raises(RecordError, match=reason):
-            parse_full_text(record)
 
 
 def test_finding_shards(tmp_path: Path) -> None:

@@ -63,17 +63,3 @@ def test_what_a_paper_is_by_its_venue() -> None:
     for kind, venues in VENUES.items():
         for venue in venues.replace("\n", "").split("|"):
             assert kind_of(Paper("1", "T", venue=venue or None)).name == kind, venue
-
-
-@pytest.mark.parametrize(
-    ("venue", "ids", "kind"),
-    [
-        (None, {"ArXiv": "1706.03762"}, "preprint"),
-        ("SIGIR", {"ArXiv": "1706.03762"}, "conference"),
-        ("P19", {"ACL": "P19-1001"}, "conference"),
-        ("Q18", {"ACL": "Q18-1001"}, "article"),
-        ("2021.cl", {"ACL": "2021.cl-1.2"}, "article"),
-    ],
-)
-def test_what_ids_say_where_the_venue_does_not(venue: str | None, ids: dict[str, str], kind: str) -> None:
-    assert kind_of(Paper("1", "T", venue=venue, external_ids=ids)).name == kind

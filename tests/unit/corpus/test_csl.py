@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from citerec.corpus.base import entries_of
 from citerec.corpus.csl import is_csl, read_csl
 from citerec.corpus.reading import BadRecord
 from citerec.errors import SourceError
@@ -69,21 +68,3 @@ def test_what_is_missing_or_of_another_type(tmp_path: Path) -> None:
     for no_list in ("", "{}", '[{"title": "x"}', '{"items": {}}', '[{"a": }]', '[] {"a": 1}'):
         with pytest.raises(SourceError):
             read(tmp_path, no_list)
-
-
-def test_items_that_are_written() -> None:
-    authors = ("Ada de Lovelace Jr", "Plato", "Davis, Sammy")
-    paper = Paper("9", "Words", year=2001, venue="arXiv.org", authors=authors, external_ids={"ArXiv": "1706.03762"})
-    (item,) = entries_of([paper], "csl")
-    lovelace = {"family": "de Lovelace", "given": "Ada", "suffix": "Jr"}
-    assert item == {
-        "id": "lovelace2001words",
-        "type": "article",
-        "title": "Words",
-        "author": [lovelace, {"literal": "Plato"}, {"literal": "Davis, Sammy"}],
-        "publisher": "arXiv.org",
-        "issued": {"date-parts": [[2001]]},
-        "number": "arXiv:1706.03762",
-    }
-    types = [entries_of([Paper("1", "T", venue=venue)], "csl")[0]["type"] for venue in ("SIGIR", "Journal of X", None)]
-    assert types == ["paper-conference", "article-journal", "document"]

@@ -230,7 +230,7 @@ def test_damaged_inputs_are_read_or_end_in_an_error_of_ours(tmp_path: Path, name
 
 @pytest.mark.parametrize("reader", [read_contexts, read_tasks, read_prediction_file])
 def test_nor_does_a_reader_of_contexts_and_tasks(tmp_path: Path, reader: Any) -> None:
-    record = {**CONTEXT, **WRITTEN}
+    record = CONTEXT if reader is read_contexts else WRITTEN
     (path := tmp_path / "x.jsonl").write_bytes(lines_of(record).replace(b"Lee", json.dumps(HOSTILE)[1:-1].encode()))
     (found,) = reader(path)
     assert "a ]0;x b" in repr(found) and "\\x1b" not in repr(found) and "\\x9b" not in repr(found)

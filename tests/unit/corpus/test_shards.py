@@ -2,20 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.base import Shard, find_shards
+from citerec.corpus.base import find_shards
 from citerec.errors import SourceError
 from tests.conftest import s2ag_paper, write_lines
-
-
-def test_a_folder_of_datasets_gives_the_shards_of_those_it_knows(tmp_path: Path) -> None:
-    for name in ("papers/b.gz", "papers/a.gz", "citations/c.jsonl", "s2orc/d.gz"):
-        write_lines(tmp_path / name, [s2ag_paper(1, "t")], compress=name.endswith("gz"))
-    write_lines(tmp_path / "contexts-dev.jsonl", [{"text": "<REF>"}])
-    assert find_shards([tmp_path]) == [
-        Shard(tmp_path / "papers/a.gz", "s2ag-papers"),
-        Shard(tmp_path / "papers/b.gz", "s2ag-papers"),
-        Shard(tmp_path / "citations/c.jsonl", "s2ag-citations"),
-    ]
 
 
 def test_files_are_recognised_by_ending_and_content(tmp_path: Path) -> None:

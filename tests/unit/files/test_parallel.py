@@ -102,13 +102,6 @@ def test_what_died_on_ray_is_done_again(ray_here: Any, tmp_path: Path) -> None:
     assert len(list(outcomes_of(squared, [1], Ray(1), gpus=1))) == 1  # asked for only where there are some
 
 
-@pytest.mark.slow
-def test_another_version_on_the_cluster_is_refused(ray_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citerec.files.parallel.__version__", "0.0.0")
-    with pytest.raises(ServiceError, match=r"it has citerec .*It needs .* citerec 0.0.0"), workers_on("ray"):
-        pass
-
-
 def test_nobody_answers(silent_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = f"ray://127.0.0.1:{silent_port}"
     for address in ("ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port", silent):
