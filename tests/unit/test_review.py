@@ -153,17 +153,6 @@ def test_a_reserve_of_the_same_class_and_cell_stands_in(mine: Path) -> None:
     assert applied(mine, "l1") == {"l1": None} and ids(mine) == ["r-first", "s2", "l2"]
 
 
-def test_what_cannot_be_replaced_is_left_open(mine: Path) -> None:
-    assert applied(mine, "l2") == {"l2": None}
-    manifest = read_set(mine).manifest
-    assert (manifest.contexts, manifest.families["length"].classes) == (3, {"short": 2, "long": 1})
-    assert manifest.sampling.cells == {"wanted": 5, "full": 3, "partly": 0, "empty": 2}
-    with (mine / "cells.csv").open(encoding="utf-8", newline="") as file:
-        rows = [(row["chosen"], row["why"]) for row in csv.DictReader(file)]
-    left_open = ("0", "rejected in review, and no reserve was left")
-    assert rows == [("1", "")] * 3 + [left_open, ("0", "not all papers were drawn")]
-
-
 def test_what_was_rejected_never_comes_back(mine: Path) -> None:
     record_verdict(mine, "bob", "r-first", "reject")
     assert applied(mine, "s1") == {"s1": "r-second"}

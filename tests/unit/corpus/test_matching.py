@@ -34,19 +34,6 @@ def test_editions_share_title_authors_and_about_the_year(other: Paper, expected:
     assert same_work(other, paper()) is expected
 
 
-VOLUMES = """Overview of the TREC 2004 Web Track|Overview of the TREC 2005 Web Track
-CUNI System for the WMT17 Task|CUNI System for the WMT18 Task
-Theory of Strong Parsing, Part I|Theory of Strong Parsing, Part V
-Editorial|Editorial
-|"""
-
-
-def test_volumes_and_years_are_different_papers() -> None:
-    for line in VOLUMES.splitlines():
-        title, other = line.split("|")
-        assert not same_work(paper(title), paper(other)), line
-
-
 def test_the_published_one_comes_first_at_the_place_of_the_best() -> None:
     papers = [
         paper("Something else of interest"),

@@ -14,7 +14,7 @@ from citerec.contexts.extract import extract_contexts
 from citerec.contexts.full_text import FullText, read_s2orc
 from citerec.contexts.provenance import split_contexts
 from citerec.contexts.read import contexts_of_text, read_contexts
-from citerec.corpus.base import FORMATS
+from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.reading import BadRecord, Line, parsed
 from citerec.discourse.classifier import read_paragraphs
 from citerec.errors import CiterecError, InputError, SourceError
@@ -284,3 +284,28 @@ def test_a_broken_gzip_stream_is_an_error_with_a_remedy(tmp_path: Path, damage: 
     (path := tmp_path / "x.gz").write_bytes(damage(whole))
     with pytest.raises(SourceError, match=r"gzip stream is broken.*zcat"):
         read("s2ag-tldrs", path)
+
+
+def test_files_are_recognised_by_ending_and_content(tmp_path: Path) -> None:
+    (folder := tmp_path / "files").mkdir()
+    endings = {
+        "ris": "x.ris",
+        "bibtex": "x.bib",
+        "csl": "x.json",
+        "jsonl": "y.json",
+        "s2ag-papers": "z",
+        "csv": "x.csv",
+    }
+    for form, name in endings.items():
+        (folder / name).write_bytes(SAMPLES[form])
+    (folder / "other.json").write_text('[{"hello": 1}]')
+    assert {shard.format: shard.path.name for shard in find_shards([folder])} == endings
+    (tmp_path / "empty").mkdir()
+    for paths, message in (
+        ([tmp_path / "none"], "does not exist"),
+        ([tmp_path / "empty"], "holds nothing that citerec reads"),
+        ([folder / "other.json"], "no format that citerec recognises"),
+        ([folder, folder / "x.ris"], "given twice"),
+    ):
+        with pytest.raises(SourceError, match=message):
+            find_shards(paths)

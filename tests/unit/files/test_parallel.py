@@ -7,7 +7,6 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -90,16 +89,6 @@ def test_processes_end_with_their_parent(sent: signal.Signals, tmp_path: Path) -
         process.wait(60)
     _, alive = psutil.wait_procs(children, timeout=20)
     assert children and not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-
-
-@pytest.mark.slow
-def test_what_died_on_ray_is_done_again(ray_here: Any, tmp_path: Path) -> None:
-    assert dict(outcomes_of(partial(deadly, tmp_path, 1), [1], Ray(2))) == {0: -1}
-    assert len(list(tmp_path.iterdir())) == 1
-    with pytest.raises(ProcessDiedError, match=r"Ray could not finish the work"):
-        list(outcomes_of(partial(deadly, tmp_path, 100), [2], Ray(1)))
-    assert len(list(tmp_path.glob("2-*"))) == 3
-    assert len(list(outcomes_of(squared, [1], Ray(1), gpus=1))) == 1  # asked for only where there are some
 
 
 def test_nobody_answers(silent_port: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from citerec.drafts.files import write_together
 from citerec.errors import BuildError
-from citerec.files.writing import Kind, alone, beside, recover, write_json, writing_file
+from citerec.files.writing import Kind, recover, write_json, writing_file
 from tests.torture.crash_points import DIED, crashes
 
 KIND = Kind("thing", "citerec-thing", "manifest.json", frozenset({"manifest.json", "values"}))
@@ -110,25 +109,3 @@ def test_a_file_keeps_its_permissions_a_link_is_followed_and_a_pipe_is_written_t
     assert (link.is_symlink(), path.read_text(), path.stat().st_mode & 0o777) == (True, "1", 0o640)
     with writing_file(Path(os.devnull)) as same:
         assert same == Path(os.devnull)
-
-
-def test_only_one_is_alone(tmp_path: Path) -> None:
-    lock = beside(tmp_path / "new" / "thing", "lock")
-    with alone(lock, "busy"), pytest.raises(BuildError, match="busy"), alone(lock, "busy"):
-        pass
-    with alone(lock, "busy"):
-        pass
-
-
-def test_files_that_are_written_together_are_all_new_or_all_old(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.write_text("old")
-    link = tmp_path / "link"
-    link.symlink_to(first)
-    write_together({first: b"new", link: b"newer", second: b"new"})
-    assert (link.is_symlink(), first.read_text(), second.read_text()) == (True, "newer", "new")
-    third = tmp_path / "third"
-    with pytest.raises(BuildError, match=r"cannot write .*Nothing was changed"):
-        write_together({first: b"newest", third: b"new", Path("/proc/none/file"): b""})
-    assert (first.read_text(), second.read_text(), third.exists()) == ("newer", "new", False)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "link", "second"]

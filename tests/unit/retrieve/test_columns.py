@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.contexts.topic import topic_of
 from citerec.corpus.store import SqliteStore, changes_of
 from citerec.errors import IndexUnusableError
 from citerec.index import columns
 from citerec.index.columns import COLUMNS, PaperColumns, PaperRows, columns_of, write_rows
 from citerec.index.words.analysis import hash_of
-from citerec.records import Context, Paper
+from citerec.records import Paper
 
 PAPERS = [
     Paper("a", "BERT: The bert", year=2018, venue="ACL", authors=("Ada Lee", "Bo Lee", "Ada Lee"), citation_count=7),
@@ -54,8 +53,3 @@ def test_they_are_written_in_parts(part: int, tmp_path: Path, monkeypatch: pytes
     (tmp_path / COLUMNS / "words.npy").write_bytes((tmp_path / COLUMNS / "words.npy").read_bytes()[:-1])
     with pytest.raises(IndexUnusableError, match=r"words.npy cannot be read .*Build the index again"):
         PaperRows.open(tmp_path)
-
-
-def test_words_of_a_topic_may_be_no_valid_text() -> None:
-    topic = topic_of(Context(text="Half of a pair \ud83d <REF>."))
-    assert hash_of(topic.text) != hash_of("")
