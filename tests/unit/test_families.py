@@ -19,7 +19,7 @@ from citerec.diagnostics.families import (
     strata,
 )
 from citerec.errors import InputError
-from citerec.records import MARKER, Context, Paper
+from citerec.records import Context, Paper
 
 # 100 sentences of 10 to 29 words, and one of 500: mean 19.5, standard deviation 5.77 without the outlier.
 LENGTHS = [*(length for length in range(10, 30) for _ in range(5)), 500]
@@ -159,12 +159,6 @@ def read(text: str, model: str | None = None) -> Sentence:
 )
 def test_words_are_tokens_with_a_letter_or_digit(text: str, length: int, position: int) -> None:
     assert read(text) == Sentence(length, position)
-
-
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_the_marker_is_never_lost(before: str, after: str) -> None:
-    sentence = read(before.replace(MARKER, "") + MARKER + after.replace(MARKER, ""))
-    assert 1 <= sentence.position <= sentence.length
 
 
 @pytest.mark.shared

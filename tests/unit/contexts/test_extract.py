@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
 from citerec.contexts.full_text import BibEntry, BibRef, FullText, Paragraph
-from citerec.contexts.read import as_record, parse_context, read_contexts
-from citerec.contexts.split import splitter
-from citerec.errors import InputError
+from citerec.contexts.read import as_record, parse_context
 from citerec.records import Context
 
 Refs = Sequence[tuple[str, str | None]]
@@ -97,21 +94,6 @@ def test_groups_make_one_context_with_all_their_papers() -> None:
     assert (first.text, first.cited_ids) == ("This was shown <REF> in cells, and in mice [2]–[5] too.", ("a", "d"))
     # The range leaves [3] and [4] between its ends: numbers lead to entries as all single bib refs say.
     assert (second.marker, set(second.cited_ids)) == ("[2]–[5]", {"b", "c", "d", "e"})
-
-
-def test_sentences_are_those_of_pysbd_or_spacy(shared: Path) -> None:
-    """Ours compiles the expressions of pysbd once, and changes nothing else."""
-    import pysbd
-
-    text = "  It was so. Was it?  It was! "
-    for name in ("pysbd", "spacy", str(shared.parent / "models" / "en_ewt_tagger")):
-        assert [text[start:end] for start, end in splitter(name)(text)] == ["It was so.", "Was it?", "It was!"]
-    with pytest.raises(InputError, match="no_such_model"):
-        splitter("no_such_model")
-    contexts = list(read_contexts(shared / "acm" / "contexts-dev.jsonl"))[:100]
-    segmenter, split = pysbd.Segmenter(language="en", clean=False), splitter()
-    for text in (" ".join(filter(None, (one.before, one.text, one.after))) for one in contexts):
-        assert [text[start:end] for start, end in split(text)] == [one.strip() for one in segmenter.segment(text)]
 
 
 def test_cited_before_has_every_mention_before_the_place_in_order_but_the_citing_paper() -> None:
