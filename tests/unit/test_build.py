@@ -146,15 +146,6 @@ def test_contexts_are_chosen_by_the_same_rules_and_what_is_unusable_is_left_out(
     assert build(tmp_path / "mine", given).corpus_papers < made.corpus_papers
 
 
-def test_groups_cite_no_paper_twice(place: Path, s2_release: Path) -> None:
-    build(place, sources(s2_release), single=False)
-    contexts = lines_of(place / "contexts.jsonl")
-    place_of = {paper: one["cell"] for one in contexts for paper in one["cited_ids"]}
-    assert len(place_of) == sum(len(one["cited_ids"]) for one in contexts) > len(contexts)
-    for record in lines_of(place / "reserves.jsonl"):
-        assert all(place_of.get(paper, record["cell"]) == record["cell"] for paper in record["cited_ids"])
-
-
 def test_what_cannot_be_built(s2_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from filelock import FileLock
 

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from citerec.diagnostics.review import (
     items_of,
     read_reviews,
     record_verdict,
-    review_order,
     wilson,
 )
 from citerec.diagnostics.sets import Sampling, read_set, reviews_of, write_set
@@ -110,14 +108,6 @@ def test_later_lines_win_and_all_are_kept(mine: Path) -> None:
         file.write_text(f'{{"context_id": "s1", "verdict": "accept"}}\n{line}\n')
         with pytest.raises(InputError, match=r"ada\.jsonl, line 2 is no verdict"):
             read_reviews(mine)
-
-
-def test_every_first_part_of_the_order_has_its_share_of_every_class() -> None:
-    sizes = {"short": 200, "medium": 70, "long": 30}
-    order = review_order([a_context(f"{name}-{n}", 1, name) for name, size in sizes.items() for n in range(size)])
-    for part in (10, 30, 60, 150, 300):
-        found = Counter(one["cell"]["class"] for one in order[:part])
-        assert all(abs(found[label] - size * part / 300) < 2 for label, size in sizes.items()), (part, found)
 
 
 def test_figures_of_agreement() -> None:

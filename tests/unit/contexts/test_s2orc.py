@@ -1,15 +1,10 @@
 """Reading S2ORC, both versions, with the traps of either."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from citerec.contexts.full_text import find_texts, parse_full_text
+from citerec.contexts.full_text import parse_full_text
 from citerec.contexts.sections import is_introduction, is_related_work, split_number
-from citerec.errors import SourceError
-from tests.conftest import write_lines
 
 TEXT = "Introduction\nAs shown in [1], it holds. It was found by Lee [2,\n3].\nMethods\nWe use [9]."
 
@@ -79,17 +74,6 @@ def test_what_does_not_fit_its_text_is_set_aside() -> None:
     # An entry without a place still says which paper it is.
     text = parse_full_text(version_1(bibentry=[annotation(9999, 10000, id="b0", matched_paper_id=7)]))
     assert (text.bib_entries["b0"].paper_id, len(text.faults)) == ("7", 1)
-
-
-def test_finding_shards(tmp_path: Path) -> None:
-    first = write_lines(tmp_path / "one" / "s2orc" / "b.jsonl", [])
-    second = write_lines(tmp_path / "one" / "s2orc" / "a.jsonl", [])
-    assert find_texts([tmp_path / "one"]) == find_texts([tmp_path / "one" / "s2orc"]) == [second, first]
-    write_lines(tmp_path / "one" / "s2orc_v2" / "a.jsonl", [])
-    (tmp_path / "empty").mkdir()
-    for name, message in (("one", "both versions"), ("none", "does not exist"), ("empty", "no shards")):
-        with pytest.raises(SourceError, match=message):
-            find_texts([tmp_path / name])
 
 
 RELATED = """Related Work|2 Related Work|2. RELATED WORKS|II. Related Literature|Prior research|A.1 Literature Review|

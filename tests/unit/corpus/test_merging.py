@@ -53,6 +53,10 @@ def test_one_paper_of_three_sources_is_one_record(tmp_path: Path) -> None:
     mine = tmp_path / "mine.bib"
     mine.write_text(f"@article{{lstm, title = {{{LSTM}}}, year = 1997, author = {{Sepp Hochreiter}}}}\n")
     found = merge(tmp_path / "out", s2ag=s2ag, **{"acl-anthology": anthology}, mine=mine)
+    with pytest.raises(InputError, match="nothing to merge"):
+        merge(tmp_path / "out", mine=mine)
+    with pytest.raises(SourceError, match="does not exist"):
+        merge(tmp_path / "out", mine=mine, other=tmp_path / "no.jsonl")
     # The second record of LSTM names no author, and its year is the same.
     assert set(found) == {"1", "2"}
     assert found["1"] == {
@@ -126,16 +130,3 @@ def test_no_record_is_lost_and_no_identifier_is_in_two_papers(
     assert frozenset(keys) <= frozenset.union(*map(keys_of, (*first, *second)))
     stated = orjson.loads((folder / "out" / "merged.json").read_bytes())
     assert (stated["records"], stated["works"]) == (len(first) + len(second), len(found))
-
-
-def test_bad_sources(tmp_path: Path) -> None:
-    one = write(tmp_path / "a.jsonl", paper_line(paper()))
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "file").touch()
-    for error, message, out, sources in (
-        (InputError, "nothing to merge", "out", {"a": one}),
-        (SourceError, "does not exist", "out", {"a": one, "b": tmp_path / "no.jsonl"}),
-        (InputError, "no merged corpus", "other", {"a": one, "b": one}),
-    ):
-        with pytest.raises(error, match=message):
-            merge(tmp_path / out, **sources)

@@ -75,18 +75,6 @@ def test_citations_of_s2ag() -> None:
     assert (unmatched.cited_id, unmatched.contexts) == (None, ())
 
 
-def test_records_of_s2ag_show_their_dataset() -> None:
-    records: dict[str | None, dict[str, object]] = {
-        "s2ag-papers": {"corpusid": 1, "title": "t", "year": 2000},
-        "s2ag-abstracts": {"corpusid": 1, "openaccessinfo": None, "abstract": "a"},
-        "s2ag-tldrs": {"corpusid": 1, "model": "m", "text": "t"},
-        "s2ag-citations": {"citationid": 1, "citingcorpusid": 2, "citedcorpusid": None},
-        None: {"corpusid": 1, "title": "t", "body": {}},
-    }
-    for expected, record in records.items():
-        assert next((name for name, form in FORMATS.items() if form.holds and form.holds(record)), None) == expected
-
-
 def paper_of(**changes: Any) -> Paper:
     paper = parse_work(work(**changes))[0]
     assert isinstance(paper, Paper)
