@@ -1,53 +1,135 @@
 """Building a diagnostic set from a synthetic release, held against the truth of that release."""
 
+import contextlib
 import csv
+import gzip
+import hashlib
 import shutil
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from filelock import FileLock
 
-from citerec.corpus.base import FORMATS
+from citerec.corpus.s2ag import parse_paper
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.diagnostics.families import FAMILIES, Facts, read_sentences
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
-from citerec.records import Context, Paper
-from tests.conftest import write_lines
+from citerec.records import Context
+from tests.conftest import s2ag_paper, write_lines
 
+CHOSEN_FOR = ("length", "location", "intent", "low_resource")
 Record = dict[str, Any]
+MAX_BAD = 0.1
+"""Texts are few, and bad lines of each kind among them."""
 
 
-def sources(release: Path) -> Sources:
-    return Sources([release / "papers"], [release / "s2orc_v2"], [release / "citations"])
+class World:
+    """The papers and the truth of a release, read by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.papers: dict[int, Record] = {}
+        for path in (folder / "papers").iterdir():
+            for line in gzip.decompress(path.read_bytes()).splitlines():
+                with contextlib.suppress(orjson.JSONDecodeError, TypeError, KeyError):
+                    record = orjson.loads(line)
+                    self.papers[int(record["corpusid"])] = record
+        self.truth = {(one["citing_id"], one["start"]): one for one in lines_of(folder / "truth.jsonl")}
+        self.traps = orjson.loads((folder / "traps.json").read_bytes())
 
 
-def build(out: Path, given: Sources, **options: Any) -> SetManifest:
-    """Builds with all papers drawn. Texts are few, and bad lines of each kind among them."""
-    manifest = build_set(out, given, BuildOptions(**{"oversample": 1000.0, "workers": 1, "max_bad": 0.1, **options}))
-    assert read_set(out).manifest == manifest
-    return manifest
+@pytest.fixture(scope="module")
+def world(s2_release: Path) -> World:
+    return World(s2_release)
+
+
+def is_complete(paper: Record) -> bool:
+    venue = paper["venue"] or (paper["journal"] or {}).get("name")
+    return bool((paper["title"] or "").strip() and venue and any(one["name"] for one in paper["authors"] or []))
+
+
+def key_of(record: Record) -> tuple[int, int]:
+    """Citing paper and place of a context, as the truth has them."""
+    return int(record["context_id"].partition("-")[0]), record["start"]
 
 
 def lines_of(path: Path) -> list[Record]:
     return [orjson.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def files_of(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+def digests(folder: Path) -> dict[str, str]:
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-@pytest.fixture(scope="module")
-def truth(s2_release: Path) -> dict[str, Record]:
-    return {f"{one['citing_id']}-{one['start']}": one for one in lines_of(s2_release / "truth.jsonl")}
+def write_papers(folder: Path) -> Path:
+    fields = {"venue": "V", "authors": [{"name": "A. B"}], "s2fieldsofstudy": [{"category": "Art"}], "year": 2001}
+    papers = [s2ag_paper(number, f"Title {number}", citationcount=5 + number, **fields) for number in range(1, 40)]
+    return write_lines(folder / "papers" / "papers.jsonl", papers)
 
 
-@pytest.fixture(scope="module")
-def papers(s2_release: Path) -> dict[str, Paper]:
-    lines = [line.record for path in (s2_release / "papers").iterdir() for line in FORMATS["s2ag-papers"].read(path)]
-    return {paper.paper_id: paper for paper in lines if isinstance(paper, Paper)}
+def write_strangers(folder: Path) -> Path:
+    """Contexts that cite a paper that no corpus has."""
+    stranger = {"context_id": "a-1", "text": "This was shown a while ago by others <REF>.", "cited_ids": [1]}
+    return write_lines(folder / "strangers.jsonl", [stranger])
+
+
+def write_truth(path: Path, world: World, *more: Record) -> Path:
+    """The truth as a file of contexts."""
+    names = ("text", "before", "after", "citing_id", "section", "intent", "marker", "style", "start", "end")
+    lines = [
+        {"context_id": f"{citing}-{start}", "cited_ids": [one["cited_id"]], "source": "s2orc"}
+        | {name: one[name] for name in names}
+        for (citing, start), one in world.truth.items()
+    ]
+    return write_lines(path, [*more, *lines])
+
+
+def write_same_texts(release: Path, folder: Path) -> dict[str, Path]:
+    """Some texts in both versions: those of a shard that the other version has in the same shard."""
+    lines: dict[str, dict[int, bytes]] = {}
+    for version in ("s2orc", "s2orc_v2"):
+        shard = sorted((release / version).iterdir())[1]
+        lines[version] = {}
+        for line in gzip.decompress(shard.read_bytes()).splitlines():
+            with contextlib.suppress(orjson.JSONDecodeError):
+                record = orjson.loads(line)
+                if isinstance(record, dict) and record.get("corpusid"):
+                    lines[version][int(record["corpusid"])] = line
+    same = set.intersection(*map(set, lines.values()))
+    found = {}
+    for version, by_id in lines.items():
+        found[version] = folder / version / "texts.jsonl"
+        found[version].parent.mkdir(parents=True)
+        found[version].write_bytes(b"".join(by_id[number] + b"\n" for number in sorted(same)))
+    return found
+
+
+@dataclass(frozen=True)
+class Built:
+    """A set that was built."""
+
+    path: Path
+    manifest: SetManifest
+
+    def records(self, name: str) -> list[Record]:
+        return lines_of(self.path / name)
+
+
+def sources(release: Path) -> Sources:
+    return Sources([release / "papers"], [release / "s2orc_v2"], [release / "citations"])
+
+
+def build(out: Path, given: Sources, **options: Any) -> Built:
+    """Builds with all papers drawn."""
+    settings = BuildOptions(**{"oversample": 1000.0, "workers": 1, "max_bad": MAX_BAD, **options})
+    manifest = build_set(out, given, settings)
+    assert read_set(out).manifest == manifest
+    return Built(out, manifest)
 
 
 @pytest.fixture(scope="module")
@@ -66,47 +148,39 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=str,
 )
-def test_a_set_is_what_the_truth_allows(
-    place: Path, truth: dict[str, Record], papers: dict[str, Paper], s2_release: Path, options: dict[str, Any]
-) -> None:
-    manifest, quota = build(place, sources(s2_release), **options), BuildOptions(**options).quotas()
-    contexts, chosen, fits = lines_of(place / "contexts.jsonl"), Counter[tuple[str, ...]](), defaultdict(set)
-    sentences = read_sentences([Context(text=one["text"]) for one in truth.values()])
-    for one, sentence in zip(truth.values(), sentences, strict=True):
-        paper = papers.get(str(one["cited_id"]))
-        if paper and paper.title and paper.venue and paper.authors and paper.fields_of_study:
-            facts = Facts(Context(text=one["text"], intent=one["intent"]), sentence, (paper,), manifest.bounds)
-            label = {
-                name: family.label(facts, conditions=options.get("conditions", True))
-                for name, family in FAMILIES.items()
-            }
-            for name in ("length", "location", "intent", "low_resource"):
+def test_a_set_is_what_the_truth_allows(place: Path, world: World, s2_release: Path, options: dict[str, Any]) -> None:
+    made, quota = build(place, sources(s2_release), **options), BuildOptions(**options).quotas()
+    contexts, reserves = made.records("contexts.jsonl"), made.records("reserves.jsonl")
+    sentences = read_sentences([Context(text=one["text"]) for one in world.truth.values()])
+    fits: defaultdict[tuple[str | None, ...], set[int]] = defaultdict(set)  # the papers that could stand in each cell
+    for one, sentence in zip(world.truth.values(), sentences, strict=True):
+        record = world.papers.get(one["cited_id"])
+        if record and is_complete(record) and (paper := parse_paper(record)).fields_of_study:
+            facts = Facts(Context(text="", intent=one["intent"]), sentence, (paper,), made.manifest.bounds)
+            held = options.get("conditions", True)
+            label = {name: family.label(facts, conditions=held) for name, family in FAMILIES.items()}
+            for name in CHOSEN_FOR:
                 cell = (paper.fields_of_study[0], label["year"], label["citation_count"], name, label[name])
-                fits[cell].add(paper.paper_id)
-    for record in [*contexts, *lines_of(place / "reserves.jsonl")]:
-        one = truth[record["context_id"]]  # word for word
+                fits[cell].add(one["cited_id"])
+    for record in [*contexts, *reserves]:
+        one, cell = world.truth[key_of(record)], tuple(record["cell"].values())
         for name in ("text", "before", "after", "section", "intent", "marker", "style", "start", "end"):
-            assert record[name] == one[name], (name, record)
-        cell = tuple(record["cell"].values())
-        assert record["cited_ids"] == [one["cited_id"]] and str(one["cited_id"]) in fits[cell]
+            assert record[name] == one[name], (name, record)  # word for word
+        assert record["cited_ids"] == [one["cited_id"]] and one["cited_id"] in fits[cell]
         assert record["labels"][cell[3]] == cell[4]
-    chosen.update((*record["cell"].values(),) for record in contexts)
-    assert {cell[3] for cell in chosen} == {"length", "location", "intent", "low_resource"} - {
-        name for name in quota if not quota[name]
-    }
+    chosen = Counter((*record["cell"].values(),) for record in contexts)
+    assert {cell[3] for cell in chosen} == {name for name in CHOSEN_FOR if quota[name]}
     with (place / "cells.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             cell = tuple(list(row.values())[:5])
             assert (int(row["chosen"]), int(row["fitting_papers"])) == (chosen[cell], len(fits[cell]))
             assert chosen[cell] <= int(row["wanted"]) == quota[row["family"]]
-            assert row["why"] or chosen[cell] == quota[row["family"]]
+            assert bool(row["why"]) == (chosen[cell] < quota[row["family"]])
     # No paper is cited twice. Reserves cite papers that are not used, or say more of the paper of their place.
     used = {record["cited_ids"][0]: record["cell"] for record in contexts}
-    assert len(used) == len(contexts) == manifest.contexts == manifest.sampling.funnel["chosen"]
-    for record in lines_of(place / "reserves.jsonl"):
-        assert used.get(record["cited_ids"][0], record["cell"]) == record["cell"]
-    traps = orjson.loads((s2_release / "traps.json").read_bytes())
-    assert manifest.corpus_papers == len(papers) == traps["papers"]["records"]
+    assert len(used) == len(contexts) == made.manifest.contexts == made.manifest.sampling.funnel["chosen"]
+    assert all(used.get(record["cited_ids"][0], record["cell"]) == record["cell"] for record in reserves)
+    assert made.manifest.corpus_papers == len(world.papers) == world.traps["papers"]["records"]
 
 
 def test_the_same_seed_gives_the_same_bytes_and_a_build_that_stands_is_not_done_again(
@@ -118,44 +192,41 @@ def test_the_same_seed_gives_the_same_bytes_and_a_build_that_stands_is_not_done_
 
     build(place, sources(s2_release))
     build(tmp_path / "mine", sources(s2_release), workers=2)
-    assert files_of(tmp_path / "mine") == files_of(place)
+    assert digests(tmp_path / "mine") == digests(place)
     before = receipts()
     build(tmp_path / "mine", sources(s2_release))
     assert len(before) > 6 and receipts() == before
 
 
 def test_contexts_are_chosen_by_the_same_rules_and_what_is_unusable_is_left_out(
-    place: Path, s2_release: Path, tmp_path: Path, truth: dict[str, Record]
+    place: Path, s2_release: Path, tmp_path: Path, world: World
 ) -> None:
-    lines = [
-        {**one, "context_id": key, "cited_ids": [one["cited_id"]], "source": "s2orc", "citing_id": one["citing_id"]}
-        for key, one in truth.items()
-    ]
-    texts = (lines[0]["text"][:-1] + ",", "7 " + lines[1]["text"], "see <REF>.", "As [3] and <REF> have shown.")
-    spoilt = [{**lines[number], "context_id": f"x-{number}", "text": text} for number, text in enumerate(texts)]
+    first = {
+        "context_id": "x-0",
+        "text": "This was first shown in cells <REF>,",
+        "cited_ids": [next(iter(world.papers))],
+    }
+    texts = ("7 This was first shown in cells <REF>.", "see <REF>.", "As [3] and <REF> have shown.")
+    spoilt = [{**first, "context_id": f"x-{number}", "text": text} for number, text in enumerate(texts, 1)]
     shutil.copytree(s2_release / "papers", tmp_path / "papers")
-    file = write_lines(tmp_path / "contexts.jsonl", [*spoilt, *lines])
+    file = write_truth(tmp_path / "contexts.jsonl", world, first, *spoilt)
     given = Sources([tmp_path / "papers"], [file], are_contexts=True)
     made = build(tmp_path / "mine", given)
     # Whatever they came from: the same contexts. Only full texts say what was cited before.
-    build(place, sources(s2_release))
-    of_texts = lines_of(place / "contexts.jsonl")
+    of_texts = build(place, sources(s2_release)).records("contexts.jsonl")
     same = [{name: one[name] for name in one if name != "cited_before"} for one in of_texts]
-    assert lines_of(tmp_path / "mine" / "contexts.jsonl") == same != of_texts
+    assert made.records("contexts.jsonl") == same != of_texts
     max((tmp_path / "papers").iterdir()).unlink()  # papers that changed are read again
-    assert build(tmp_path / "mine", given).corpus_papers < made.corpus_papers
+    assert build(tmp_path / "mine", given).manifest.corpus_papers < made.manifest.corpus_papers
 
 
 def test_what_cannot_be_built(s2_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from filelock import FileLock
-
     with pytest.raises(InputError, match="'field' has no quota of its own"):
         build(tmp_path / "mine", sources(s2_release), quota={"field": 1})
     (tmp_path / ".mine.work" / "papers").mkdir(parents=True)
     with FileLock(tmp_path / ".mine.work" / "lock"), pytest.raises(BuildError, match="another process is building"):
         build(tmp_path / "mine", sources(s2_release))
-    stranger = [{"context_id": "a-1", "text": "This was shown a while ago by others <REF>.", "cited_ids": [1]}]
-    strangers = Sources([s2_release / "papers"], [write_lines(tmp_path / "s.jsonl", stranger)], are_contexts=True)
+    strangers = Sources([s2_release / "papers"], [write_strangers(tmp_path)], are_contexts=True)
     (tmp_path / ".mine.work" / "papers" / "journal.json").write_bytes(b'"c0ff')  # torn off as it was written
     with pytest.raises(InputError, match="of 1 papers that the texts cite, the corpus has 0"):
         build(tmp_path / "mine", strangers)

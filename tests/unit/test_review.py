@@ -28,6 +28,11 @@ def a_context(context_id: str, paper: int, label: str, count: str = "0") -> dict
     return {
         "context_id": context_id,
         "text": f"Of {context_id} it was shown that it holds <REF>.",
+        "before": "Before it stood [this].",
+        "after": "After it stood that.",
+        "citing_id": 7,
+        "section": "[Results]",
+        "marker": "[12]",
         "cited_ids": [paper],
         "labels": {"field": "Art", "length": label},
         "cell": {"field": "Art", "years": "2001–2005", "citation_count": count, "family": "length", "class": label},
@@ -49,13 +54,12 @@ RESERVES = (
 )
 
 
-@pytest.fixture
-def mine(tmp_path: Path) -> Path:
+def built(out: Path) -> Path:
     """A set as `diagnostics build` makes it, by hand."""
     cells = {"wanted": 5, "full": 4, "partly": 0, "empty": 1}
     drawn = {"seed": 0, "quota": {"length": 1}, "oversample": 3.3, "rounds": 3, "single": True, "split": "pysbd"}
     sampling = Sampling(**drawn, funnel={"papers": 20, "chosen": 4}, outcomes={"usable": 9}, cells=cells)
-    families = {"field": ((), {"Art": 4}), "length": (("the marker is last",), {"short": 2, "long": 2})}
+    families = {"field": ((), {"Art": 4}), "length": (("the marker is the last word",), {"short": 2, "long": 2})}
     facts = {"source": "s2orc", "corpus_papers": 20, "corpus_fingerprint": None, "spacy_model": None}
     facts |= {"bounds": Bounds(), "families": families, "sampling": sampling}
 
@@ -68,8 +72,13 @@ def mine(tmp_path: Path) -> Path:
             csv.writer(file, lineterminator="\n").writerows([heading.split(","), *rows])
 
     records = [{**as_record(parse_context(dict(one))), "cell": one["cell"]} for one in CONTEXTS]
-    write_set(out := tmp_path / "mine", records, facts, beside)
+    write_set(out, records, facts, beside)
     return out
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    return built(tmp_path / "mine")
 
 
 def ids(path: Path) -> list[str]:

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
 from citerec.contexts.full_text import BibEntry, BibRef, FullText, Paragraph
-from citerec.contexts.read import as_record, parse_context
+from citerec.contexts.read import as_record, parse_context, read_contexts
+from citerec.contexts.split import splitter
+from citerec.errors import InputError
 from citerec.records import Context
 
 Refs = Sequence[tuple[str, str | None]]
@@ -97,3 +100,18 @@ def test_cited_before_has_every_mention_before_the_place_in_order_but_the_citing
     assert [context.cited_before for context in contexts] == [(), ("a",), ("a", "b"), ("a", "b", "a")]
     own = replace(text, bib_entries={**text.bib_entries, "b1": BibEntry("citing", "")})
     assert contexts_of(own)[-1].cited_before == ("b",)
+
+
+def test_sentences_are_those_of_pysbd_or_spacy(shared: Path) -> None:
+    """Ours compiles the expressions of pysbd once, and changes nothing else."""
+    import pysbd
+
+    for name in ("pysbd", "spacy", str(shared.parent / "models" / "en_ewt_tagger")):
+        text = "  It was so. Was it?  It was! "
+        assert [text[start:end] for start, end in splitter(name)(text)] == ["It was so.", "Was it?", "It was!"]
+    with pytest.raises(InputError, match="no_such_model"):
+        splitter("no_such_model")
+    segmenter, split = pysbd.Segmenter(language="en", clean=False), splitter()
+    for one in list(read_contexts(shared / "acm" / "contexts-dev.jsonl"))[:100]:
+        text = " ".join(filter(None, (one.before, one.text, one.after)))
+        assert [text[start:end] for start, end in split(text)] == [one.strip() for one in segmenter.segment(text)]

@@ -63,3 +63,5 @@ def test_what_a_paper_is_by_its_venue() -> None:
     for kind, venues in VENUES.items():
         for venue in venues.replace("\n", "").split("|"):
             assert kind_of(Paper("1", "T", venue=venue or None)).name == kind, venue
+    for paper_id, kind in (("P19-1001", "conference"), ("Q18-1001", "article")):  # the id says what the venue does not
+        assert kind_of(Paper("1", "T", venue="X19", external_ids={"ACL": paper_id})).name == kind

@@ -293,13 +293,17 @@ def test_files_are_recognised_by_ending_and_content(tmp_path: Path) -> None:
         "bibtex": "x.bib",
         "csl": "x.json",
         "jsonl": "y.json",
-        "s2ag-papers": "z",
+        "s2ag-papers": "z.jsonl",
         "csv": "x.csv",
     }
     for form, name in endings.items():
         (folder / name).write_bytes(SAMPLES[form])
     (folder / "other.json").write_text('[{"hello": 1}]')
     assert {shard.format: shard.path.name for shard in find_shards([folder])} == endings
+    (tmp_path / "s2ag" / "tldrs").mkdir(parents=True)
+    (tmp_path / "s2ag" / "tldrs" / "part0").write_bytes(SAMPLES["s2ag-tldrs"])
+    for place in ("s2ag", "s2ag/tldrs"):  # a folder of datasets, and one of them
+        assert [shard.format for shard in find_shards([tmp_path / place])] == ["s2ag-tldrs"]
     (tmp_path / "empty").mkdir()
     for paths, message in (
         ([tmp_path / "none"], "does not exist"),

@@ -76,6 +76,10 @@ def test_it_gives_up_with_a_remedy(server: Server) -> None:
         server.answers = [answer]
         with pytest.raises(WebError, match=message):
             WEB.json(server.url)
+    asked: list[int] = []
+    with pytest.raises(WebError, match="cannot be reached"):
+        WEB.again(lambda: asked.append(1) or WEB.answer("http://127.0.0.1:9"))
+    assert len(asked) == 1  # each is six tries, with pauses of a minute in all
 
 
 def test_a_busy_server_is_asked_again_when_it_says(server: Server, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Small parts that all others use: texts, digests, registries, and how many bad records are too many."""
 
 import hashlib
+import json
 import os
 import unicodedata
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from citerec.corpus.reading import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
 from citerec.diagnostics.families import FAMILIES
 from citerec.drafts.check import CHECKS
 from citerec.errors import BuildError, InputError
@@ -58,6 +60,18 @@ def test_digests_do_not_hang_on_the_order_of_keys_and_files_are_known_again(tmp_
     assert before == identity(tmp_path / "." / "file")
     os.utime(path, ns=(0, before[2] + 1000))
     assert identity(path) != before
+
+
+def test_lines_are_the_same_bytes_wherever_they_are_written(tmp_path: Path) -> None:
+    lines = [b"one", b"", QUARANTINE + b"two", "grün".encode()]
+    for name in ("a.gz", "b"):
+        with writing_lines(tmp_path / name) as write:
+            for line in lines:
+                write(line)
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b").read_bytes()
+    assert list(reading_lines(tmp_path / "a.gz")) == lines
+    line = json.loads(quarantine_line("s2orc-0.gz", 7, BadRecord("no corpusid", '{"x"')))
+    assert line == {"shard": "s2orc-0.gz", "line": 7, "reason": "no corpusid", "beginning": '{"x"'}
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: str(registry.kind))

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from citerec.drafts.files import write_together
 from citerec.errors import BuildError
 from citerec.files.writing import Kind, recover, write_json, writing_file
 from tests.torture.crash_points import DIED, crashes
@@ -109,3 +110,15 @@ def test_a_file_keeps_its_permissions_a_link_is_followed_and_a_pipe_is_written_t
     assert (link.is_symlink(), path.read_text(), path.stat().st_mode & 0o777) == (True, "1", 0o640)
     with writing_file(Path(os.devnull)) as same:
         assert same == Path(os.devnull)
+
+
+def test_files_that_are_written_together_are_all_new_or_all_old(tmp_path: Path) -> None:
+    first, second, third, link = (tmp_path / name for name in ("first", "second", "third", "link"))
+    first.write_text("old")
+    link.symlink_to(first)
+    write_together({first: b"new", link: b"newer", second: b"new"})
+    assert (link.is_symlink(), first.read_text(), second.read_text()) == (True, "newer", "new")
+    with pytest.raises(BuildError, match=r"cannot write .*Nothing was changed"):
+        write_together({first: b"newest", third: b"new", Path("/proc/none/file"): b""})
+    assert (first.read_text(), second.read_text(), third.exists()) == ("newer", "new", False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "link", "second"]
