@@ -1,6 +1,5 @@
 """Runs: read from files, refused with the line that is wrong, ordered, cleaned of what leaks."""
 
-import gzip
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -41,46 +40,21 @@ GOOD = "a Q0 p1 1 3.5 mine\na Q0 p2 2 2.5 mine\nb Q0 p3 1 1e-3 mine\n"
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        GOOD,
-        GOOD.replace(" ", "\t"),
-        GOOD.replace(" ", "  "),
-        GOOD.replace("\n", "\r\n"),
-        GOOD.replace("\n", "\n\n"),
-        GOOD.rstrip("\n"),
-        GOOD + "unasked Q0 p1 1 1 mine\n",
-        GOOD.replace("Q0 p1 1", "0 p1 17"),
-        gzip.compress(GOOD.encode()),
-    ],
-    ids=["spaces", "tabs", "wide", "crlf", "blank lines", "no last newline", "unasked", "odd ranks", "gzip"],
-)
-def test_runs_as_people_write_them(tmp_path: Path, text: str | bytes) -> None:
-    assert rows(read(tmp_path / "run.trec", text)) == [(0, "p1", 3.5), (0, "p2", 2.5), (1, "p3", 0.001)]
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         (GOOD + "a Q0 p9 3 1 mine\n", "line 4: the paper 'p9' is not in the index"),
         (GOOD + "c Q0 p1 3 1 mine\n", "line 4: there is no context 'c'"),
         (GOOD + "a Q0 p1 3 1 mine\n", "line 4: context a and paper p1 are already in line 1"),
         (GOOD + "a Q0 p3 3 nan mine\n", "line 4: the score 'nan' is not a number"),
-        (GOOD + "a Q0 p3 3 inf mine\n", "line 4: the score 'inf' is not a number"),
-        (GOOD + "a Q0 p3 3 high mine\n", "line 4: the score 'high' is not a number"),
         (GOOD + "a Q0 p3 3 1\n", "line 4: 5 columns where 6 should be"),
         (GOOD + "a Q0 p3 3 1 my run\n", "line 4: 7 columns where 6 should be"),
         (GOOD.encode() + b"a Q0 p\xff 3 1 mine\n", "line 4: not UTF-8"),
-        ("", "is empty"),
         ("\n \n", "is empty"),
     ],
 )
 def test_a_bad_run_is_refused_with_its_line(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         read(tmp_path / "run.trec", text)
-
-
-def test_a_missing_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         Run.from_trec(tmp_path / "none.trec")
 
@@ -99,12 +73,12 @@ def collected(*answers: list[tuple[str, float]]) -> pd.DataFrame:
     return hits_of(answers, years_of, "mine")
 
 
-def test_ties_break_by_paper_id_as_text() -> None:
-    hits = collected([("p2", 1), ("p10", 1), ("p1", 1), ("p3", 2)], [])
-    rules = LeakRules(as_of_year=False)
-    ranked, _ = rank(hits, TOPICS, rules, 10)
-    assert [paper for _, paper, _ in rows(ranked)] == ["p3", "p1", "p10", "p2"]
-    assert ranked["rank"].tolist() == [1, 2, 3, 4]
+def test_ties_break_by_paper_id_as_text_and_the_order_of_lines_does_not_matter() -> None:
+    rules, hits = LeakRules(as_of_year=False), collected([("p2", 1), ("p10", 1), ("p1", 1), ("p3", 2)], [("p2", 5)])
+    for shift in range(len(hits)):
+        ranked, _ = rank(pd.concat([hits[shift:], hits[:shift]]), TOPICS, rules, 10)
+        assert [paper for _, paper, _ in rows(ranked)] == ["p3", "p1", "p10", "p2", "p2"]
+        assert ranked["rank"].tolist() == [1, 2, 3, 4, 1]
     assert gold(hits, rules, 10) == [2, 4, 0, 0]
 
 
@@ -117,19 +91,8 @@ def test_what_leaks_is_removed_and_counted() -> None:
     assert rank(hits, TOPICS, LeakRules(as_of_year=False), 10)[1] == {"citing_paper": 1, "newer": 0}
     all_of_it, removed = rank(hits, TOPICS, LeakRules(exclude_citing=False, as_of_year=False), 10)
     assert (removed, len(all_of_it)) == ({"citing_paper": 0, "newer": 0}, 6)
-
-
-def test_only_the_first_k_count_and_what_was_removed_makes_room() -> None:
+    # What was removed makes room among the first k.
     assert gold(collected([("citing", 9), ("p2", 8), ("p1", 7)], []), LeakRules(), 1) == [1, 0, 0, 0]
-
-
-def test_order_of_the_lines_does_not_matter() -> None:
-    hits = collected([("p1", 1.0), ("p3", 3.0), ("p2", 2.0)], [("p2", 5.0), ("p1", 5.0)])
-    for shift in range(len(hits)):
-        turned = pd.concat([hits[shift:], hits[:shift]])
-        assert rows(rank(turned, TOPICS, LeakRules(as_of_year=False), 10)[0]) == [
-            (0, "p3", 3), (0, "p2", 2), (0, "p1", 1), (1, "p1", 5), (1, "p2", 5),
-        ]  # fmt: skip
 
 
 def test_what_became_of_cited_papers() -> None:
@@ -146,11 +109,11 @@ def test_what_became_of_cited_papers() -> None:
 
 
 def test_an_answer_of_a_system_is_checked_too() -> None:
-    for answers, message in [
-        ([[("p1", 1.0), ("p1", 2.0)]], "gives a paper twice"),
-        ([[("p9", 1.0)]], "gives the paper 'p9', which is not in the index"),
-        ([[("p1", float("nan"))]], "a score that is not a number"),
-    ]:
+    for answer, message in (
+        ([("p1", 1.0), ("p1", 2.0)], "gives a paper twice"),
+        ([("p9", 1.0)], "gives the paper 'p9', which is not in the index"),
+        ([("p1", float("nan"))], "a score that is not a number"),
+    ):
         with pytest.raises(InputError, match=message):
-            hits_of(answers, years_of, "mine")
+            hits_of([answer], years_of, "mine")
     assert len(hits_of([[], []], years_of, "mine")) == 0

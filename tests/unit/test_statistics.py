@@ -1,14 +1,15 @@
 """Metrics, intervals and tests, each against a second implementation."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import pytrec_eval
 from hypothesis import given, strategies as st
 from scipy import stats
 
 from citerec.errors import InputError
-from citerec.evaluation.metrics import MEASURES, measure, parse_metrics
-from citerec.evaluation.statistics import Totals, holm, intervals, randomisation_test, total
+from citerec.evaluation.metrics import MEASURES, measure, parse_metrics, reliabilities, reliability
+from citerec.evaluation.statistics import holm, intervals, randomisation_test, total
 
 K = 20
 NAMES = {
@@ -36,18 +37,18 @@ def gold_of(contexts: list[list[int]]) -> np.ndarray:
     return gold
 
 
+def gold_names(ranks: list[int]) -> dict[str, int]:
+    """The cited papers of a context, by the names that they have in runs."""
+    return {f"r{rank}" if rank else f"lost{slot}": 1 for slot, rank in enumerate(ranks)}
+
+
 @given(RANKS)
 def test_metrics_are_those_of_trec_eval(contexts: list[list[int]]) -> None:
     scores = measure(parse_metrics(list(NAMES), K), gold_of(contexts), K)
-    qrels, run = {}, {}
-    for number, ranks in enumerate(contexts):
-        names = [f"r{rank}" if rank else f"lost{slot}" for slot, rank in enumerate(ranks)]
-        qrels[str(number)] = dict.fromkeys(names, 1)
-        run[str(number)] = {f"r{rank}": float(-rank) for rank in range(1, K + 1)}
-    evaluator = pytrec_eval.RelevanceEvaluator(
-        qrels, {"recall.10", "recip_rank", "ndcg_cut.10", "map_cut.20", "P.5", "success.5", "Rprec"}
-    )
-    found = evaluator.evaluate(run)
+    qrels = {str(number): gold_names(ranks) for number, ranks in enumerate(contexts)}
+    run = {name: {f"r{rank}": float(-rank) for rank in range(1, K + 1)} for name in qrels}
+    asked = {"recall.10", "recip_rank", "ndcg_cut.10", "map_cut.20", "P.5", "success.5", "Rprec"}
+    found = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
     for number in range(len(contexts)):
         theirs = [found[str(number)][name] for name in NAMES.values()]
         assert scores[number].tolist() == pytest.approx(theirs, abs=1e-6)
@@ -60,64 +61,41 @@ def test_metrics_are_those_of_ranx_on_its_own_objects() -> None:
     random = np.random.default_rng(5)
     contexts = [[int(rank) for rank in random.permutation(40)[: random.integers(1, 5)]] for _ in range(50)]
     contexts = [[rank if rank <= K else 0 for rank in ranks] for ranks in contexts]
-    names = [f"{name}@{k}" if name != "r-precision" else name for name in MEASURES for k in (1, 3, 10, K)]
-    names = [*dict.fromkeys(names), *(name for name in MEASURES if name != "r-precision")]
+    names = [f"{name}@{k}" for name in MEASURES if name != "r-precision" for k in (1, 3, 10, K)] + list(MEASURES)
     scores = measure(parse_metrics(names, K), gold_of(contexts), K)
-    qrels = Qrels(
-        {
-            f"{number:02}": {f"r{rank}" if rank else f"lost{slot}": 1 for slot, rank in enumerate(ranks)}
-            for number, ranks in enumerate(contexts)
-        }
-    )
-    run = Run(
-        {f"{number:02}": {f"r{rank}": float(-rank) for rank in range(1, K + 1)} for number in range(len(contexts))}
-    )
-    theirs = evaluate(qrels, run, names, return_mean=False)
+    qrels = {f"{number:02}": gold_names(ranks) for number, ranks in enumerate(contexts)}
+    run = {name: {f"r{rank}": float(-rank) for rank in range(1, K + 1)} for name in qrels}
+    theirs = evaluate(Qrels(qrels), Run(run), names, return_mean=False)
     for column, name in enumerate(names):
         assert scores[:, column].tolist() == pytest.approx(theirs[name].tolist(), abs=1e-12)
 
 
-def test_one_metric_alone() -> None:
-    scores = measure(parse_metrics(["mrr@10"], K), gold_of([[1], [0], [3], [10], [11]]), K)
-    assert scores[:, 0].tolist() == pytest.approx([1, 0, 1 / 3, 0.1, 0])
-
-
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("names", "message"),
     [
-        ("recal@10", "no metric 'recal@10'. Metrics are: recall, mrr"),
-        ("Recall@5", "no metric 'Recall@5'"),
-        ("xyz", "Metrics are: recall, mrr"),
-        ("recall@0", "no metric 'recall@0'"),
-        ("recall@x", "no metric"),
-        ("recall@50", "recall@50 looks at 50 hits, and 20 are retrieved. Ask for more: -k 50"),
-        ("r-precision@5", "r-precision has no cutoff"),
+        (["recal@10"], "no metric 'recal@10'. Metrics are: recall, mrr"),
+        (["Recall@5"], "no metric 'Recall@5'"),
+        (["recall@0"], "no metric 'recall@0'"),
+        (["recall@x"], "no metric"),
+        (["recall@50"], "recall@50 looks at 50 hits, and 20 are retrieved. Ask for more: -k 50"),
+        (["r-precision@5"], "r-precision has no cutoff"),
+        ([], "there is no metric"),
     ],
 )
-def test_unknown_metrics(name: str, message: str) -> None:
+def test_unknown_metrics(names: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        parse_metrics([name], K)
-
-
-def test_no_metric_at_all() -> None:
-    with pytest.raises(InputError, match="there is no metric"):
-        parse_metrics([], K)
-
-
-def test_holm_steps_down() -> None:
-    # Worked by hand: 0.01 × 4, 0.02 × 3, then 0.03 × 2 = 0.06, then 0.04 × 1 raised to what stands before it.
-    assert holm(np.array([0.04, 0.01, 0.03, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.06, 0.06])
-    assert holm(np.array([0.9, 0.8])).tolist() == [1, 1]
-    assert holm(np.array([])).tolist() == []
+        parse_metrics(names, K)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_holm_never_helps_and_keeps_the_order(p_values: list[float]) -> None:
     raw = np.array(p_values)
     corrected = holm(raw)
-    assert (corrected >= raw - 1e-12).all()
-    assert corrected.max() <= 1
+    assert (corrected >= raw - 1e-12).all() and corrected.max() <= 1
     assert (np.diff(corrected[np.argsort(raw, kind="stable")]) >= -1e-12).all()
+    # Worked by hand: 0.01 × 4, 0.02 × 3, then 0.03 × 2 = 0.06, then 0.04 × 1 raised to what stands before it.
+    assert holm(np.array([0.04, 0.01, 0.03, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm(np.array([])).tolist() == []
 
 
 def everyone(count: int) -> np.ndarray:
@@ -129,8 +107,7 @@ def test_intervals_are_those_of_scipys_bootstrap() -> None:
     totals = total(values, np.arange(200, dtype=np.int32), everyone(200))
     (((low, high),),) = intervals(totals, seed=0, resamples=5000)
     theirs = stats.bootstrap((values[:, 0],), np.mean, method="percentile", n_resamples=5000, rng=2).confidence_interval
-    assert low == pytest.approx(theirs.low, abs=0.003)
-    assert high == pytest.approx(theirs.high, abs=0.003)
+    assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=0.003)
 
 
 def test_contexts_of_one_paper_count_as_one() -> None:
@@ -143,30 +120,18 @@ def test_contexts_of_one_paper_count_as_one() -> None:
     assert np.diff(as_if_apart[0, 0]) < 0.5 * np.diff(together[0, 0])
 
 
-def test_intervals_hold_the_mean_of_every_group_and_metric() -> None:
+def test_intervals_hold_the_mean_of_every_group_and_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(3)
     values, clusters = random.random((300, 3)), random.integers(0, 40, 300).astype(np.int32)
-    members = np.stack([np.ones(300, bool), random.random(300) < 0.3, np.zeros(300, bool)], axis=1)
-    members[:, 2][:1] = True
-    bounds = intervals(total(values, clusters, members), seed=0)
+    members = np.stack([np.ones(300, bool), random.random(300) < 0.3, np.arange(300) == 0], axis=1)
+    bounds = intervals(totals := total(values, clusters, members), seed=0)
     assert bounds.shape == (3, 3, 2)
     for group in range(2):
         means = values[members[:, group]].mean(axis=0)
-        assert (bounds[group, :, 0] < means).all()
-        assert (means < bounds[group, :, 1]).all()
+        assert (bounds[group, :, 0] < means).all() and (means < bounds[group, :, 1]).all()
     assert np.isnan(bounds[2]).all()  # one citing paper only
-    assert intervals(total(values, clusters, members), seed=0)[:2].tolist() == bounds[:2].tolist()  # same seed
-
-
-def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.random.default_rng(1).random((60, 2))
-    totals = total(values, np.arange(60, dtype=np.int32), everyone(60))
-    other = total(values[::-1].copy(), np.arange(60, dtype=np.int32), everyone(60))
-    differences = Totals(totals.sums - other.sums, totals.counts)
-    whole = intervals(totals, 0), randomisation_test(differences, 0)
-    monkeypatch.setattr("citerec.evaluation.statistics._CELLS_AT_ONCE", 6000)
-    assert intervals(totals, 0) == pytest.approx(whole[0])
-    assert randomisation_test(differences, 0) == pytest.approx(whole[1], abs=0.02)
+    monkeypatch.setattr("citerec.evaluation.statistics._CELLS_AT_ONCE", 6000)  # parts change nothing
+    assert intervals(totals, seed=0)[:2] == pytest.approx(bounds[:2])
 
 
 def test_the_randomisation_test_is_that_of_scipy() -> None:
@@ -184,6 +149,33 @@ def test_the_randomisation_test_is_that_of_scipy() -> None:
 
 def test_equal_systems_do_not_differ_and_clear_ones_do() -> None:
     values, clusters = np.random.default_rng(1).random((30, 1)), np.arange(30, dtype=np.int32)
-    assert randomisation_test(total(values - values, clusters, everyone(30)), 0).tolist() == [[1.0]]
-    better = total(values - (values + 1), clusters, everyone(30))
-    assert float(randomisation_test(better, 0)[0, 0]) == pytest.approx(1 / 10_001)
+    p_values = [randomisation_test(total(values - other, clusters, everyone(30)), 0) for other in (values, values + 1)]
+    assert [float(p[0, 0]) for p in p_values] == pytest.approx([1, 1 / 10_001])
+
+
+def test_calibration_error_and_brier_score_are_as_a_second_implementation_finds_them() -> None:
+    from sklearn.metrics import brier_score_loss
+
+    random = np.random.default_rng(3)
+    for n in (1, 7, 500):
+        stated = random.random(n) ** 2
+        stated[:1] = random.choice([0.0, 1.0])
+        right = random.random(n) < 0.4
+        bins = np.minimum((stated * 10).astype(int), 9)
+        gaps = [abs(stated[bins == one].sum() - right[bins == one].sum()) / n for one in range(10)]
+        found = reliability(stated, right)
+        assert (found.n, found.ece) == (n, pytest.approx(sum(gaps), abs=1e-12))
+        assert found.brier == pytest.approx(brier_score_loss(right, stated, pos_label=1))
+
+
+def test_any_of_several_cited_papers_counts_and_only_answers_with_confidence() -> None:
+    ranks = pd.DataFrame({"context": list("aabbccdd"), "rank": [1, 0, 0, 10, 11, 0, 4, 1]})
+    stated = pd.DataFrame({"context": list("abcd"), "first": [1.0, 0.0, 0.0, 1.0], "among_ten": [1.0, 1.0, 0.0, 1.0]})
+    assert [one.brier for one in reliabilities(stated, ranks, 100).values()] == [0, 0]
+    found = reliabilities(stated[:1], ranks, 100)
+    assert [(event, one.n, one.stated, one.right) for event, one in found.items()] == [
+        ("first", 1, 1.0, 1.0),
+        ("among_ten", 1, 1.0, 1.0),
+    ]
+    assert list(reliabilities(stated, ranks, 5)) == ["first"]  # five hits do not show ten
+    assert reliabilities(stated[:0], ranks, 100) == {}

@@ -1,61 +1,111 @@
-"""Digests of what parts learnt from: what they know again, and what files say."""
+"""What parts were trained on, and contexts split by citing paper."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
-from citerec.contexts.provenance import NOTHING, PROVENANCE, Provenance, digests_of, provenance_of_part, read_provenance
-from citerec.errors import ModelError
-from citerec.records import Context
+from citerec.contexts.provenance import (
+    NOTHING,
+    PARTS,
+    PROVENANCE,
+    Provenance,
+    digests_of,
+    provenance_of_part,
+    read_provenance,
+    split_contexts,
+)
+from citerec.contexts.read import read_contexts
+from citerec.errors import InputError, ModelError
+from citerec.records import Context, citing_name
+from tests.conftest import write_lines
 
 ONE = Context(text="Words were counted by <REF>.", context_id="one", citing_id="12")
 OTHER = Context(text="Vectors are compared (<REF>).", context_id="other", citing_key="CorpusId:12")
 
 
-def test_a_sentence_is_known_again_under_another_id() -> None:
+def test_what_was_trained_on_is_known_again(tmp_path: Path) -> None:
     again = replace(ONE, context_id="again", citing_id=None, text="words  were counted by <REF>")
     assert set(digests_of(again)) < set(digests_of(ONE))
-    elsewhere = replace(again, text="Words were <REF> counted by.")
-    assert set(digests_of(elsewhere)).isdisjoint(digests_of(ONE))
-
-
-def test_a_citing_paper_is_known_by_id_and_by_key() -> None:
-    assert len(set(digests_of(ONE)) & set(digests_of(OTHER))) == 1
-    assert set(digests_of(ONE)).isdisjoint(digests_of(replace(OTHER, citing_key="CorpusId:13")))
-    # A paper's name is no sentence.
-    assert set(digests_of(Context(text="12", citing_id=None))).isdisjoint(digests_of(ONE))
-
-
-def test_files_come_back(tmp_path: Path) -> None:
-    provenance = (
-        Provenance.of([ONE], [replace(OTHER, citing_key="B")])
-        | Provenance(unsaid=("old",))
-        | Provenance(unsaid=("old",))
-    )
+    for stranger in (replace(again, text="Words were <REF> counted by."), replace(OTHER, citing_key="CorpusId:13")):
+        assert set(digests_of(stranger)).isdisjoint(digests_of(ONE))
+    assert len(set(digests_of(ONE)) & set(digests_of(OTHER))) == 1  # one paper, by id and by key
+    unsaid = Provenance(unsaid=("old",))
+    provenance = Provenance.of([ONE], [replace(OTHER, citing_key="B")]) | unsaid | unsaid
     assert (len(provenance.trained_on), len(provenance.tuned_on), provenance.unsaid) == (2, 2, ("old",))
-    provenance.write(tmp_path / PROVENANCE)
+    assert provenance_of_part(tmp_path) == provenance_of_part("allenai/scibert") == NOTHING  # made elsewhere
     (tmp_path / "manifest.json").write_text("{}")
+    assert provenance_of_part(tmp_path).unsaid == (tmp_path.name,)
+    assert read_provenance(tmp_path / "fusion.provenance.json", "fusion").unsaid == ("fusion",)
+    provenance.write(tmp_path / PROVENANCE)
     assert provenance_of_part(tmp_path) == provenance
     assert "counted" not in (tmp_path / PROVENANCE).read_text()
-    first = (tmp_path / PROVENANCE).read_bytes()
-    provenance_of_part(tmp_path).write(tmp_path / PROVENANCE)
-    assert (tmp_path / PROVENANCE).read_bytes() == first
+    for text in ("", "[]", "{}", '{"kind": "citerec-provenance", "version": 2}', '{"kind": 1, "version": 1}'):
+        (tmp_path / PROVENANCE).write_text(text)
+        with pytest.raises(ModelError, match="is broken"):
+            read_provenance(tmp_path / PROVENANCE, "part")
 
 
-def test_what_says_nothing(tmp_path: Path) -> None:
-    assert provenance_of_part(tmp_path) == NOTHING  # made elsewhere
-    assert provenance_of_part("allenai/scibert_scivocab_uncased") == NOTHING
-    (tmp_path / "ltr").mkdir()
-    (tmp_path / "ltr" / "manifest.json").write_text("{}")
-    assert provenance_of_part(tmp_path / "ltr").unsaid == ("ltr",)
-    assert read_provenance(tmp_path / "fusion.provenance.json", "fusion").unsaid == ("fusion",)
+def record(number: int, **fields: Any) -> dict[str, Any]:
+    return {"context_id": f"c{number}", "text": f"Sentence {number} <REF>.", "cited_ids": [1], "mine": "é", **fields}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"kind": "citerec-provenance", "version": 2}', '{"kind": 1, "version": 1}']
+def lines_of(folder: Path) -> dict[str, list[bytes]]:
+    found = {part: folder / f"{part}.jsonl" for part in PARTS}
+    return {part: file.read_bytes().splitlines() for part, file in found.items() if file.exists()}
+
+
+# S2AG's papers stand in sets as keys: the same paper by another name.
+citing = st.integers(1, 12).flatmap(
+    lambda n: st.sampled_from([{"citing_id": n}, {"citing_key": f"CorpusId:{n}"}, {"citing_key": f"Paper {n}"}, {}])
 )
-def test_broken_files_are_said(tmp_path: Path, text: str) -> None:
-    (tmp_path / PROVENANCE).write_text(text)
-    with pytest.raises(ModelError, match="is broken"):
-        read_provenance(tmp_path / PROVENANCE, "part")
+size = st.one_of(st.floats(0, 0.49), st.integers(1, 8))  # two shares leave some for train
+
+
+@given(st.lists(citing, min_size=5, max_size=40), size, size, st.integers(0, 3))
+def test_no_citing_paper_is_on_two_sides(
+    tmp_path_factory: pytest.TempPathFactory, names: list[dict[str, Any]], dev: float, test: float, seed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("split")
+    file = write_lines(folder / "contexts.jsonl", [record(number, **name) for number, name in enumerate(names)])
+    try:
+        counts = split_contexts(file, folder / "out", dev=dev, test=test, seed=seed)
+    except InputError as error:
+        assert "would be empty" in str(error) and not (folder / "out").exists()
+        return
+    lines = lines_of(folder / "out")
+    assert sorted(line for part in lines.values() for line in part) == sorted(file.read_bytes().splitlines())
+    papers = []
+    for part in lines:
+        contexts = read_contexts(folder / "out" / f"{part}.jsonl")
+        papers.append({citing_name(one.citing_id, one.citing_key) or one.text for one in contexts})
+    assert sum(map(len, papers)) == len(set().union(*papers))
+    for part, wanted in (("dev", dev), ("test", test)):
+        assert counts[part].contexts == len(lines.get(part, ()))
+        assert wanted < 1 or counts[part].contexts >= wanted
+
+
+def test_the_seed_decides_and_neither_order_nor_form(tmp_path: Path) -> None:
+    def split(file: Path, seed: int = 0) -> dict[str, list[bytes]]:
+        counts = split_contexts(file, tmp_path / "out", dev=0.2, test=30, seed=seed)  # in place of what stands there
+        assert (counts["dev"].citing_papers, counts["test"].contexts, counts["train"].contexts) == (6, 30, 42)
+        return {part: sorted(lines) for part, lines in lines_of(tmp_path / "out").items()}
+
+    records = [record(number, citing_id=number // 3) for number in range(90)]
+    one, windows = write_lines(tmp_path / "one", records), tmp_path / "windows"
+    windows.write_bytes(one.read_bytes().replace(b"\n", b"\r\n\r\n"))
+    zipped = write_lines(tmp_path / "zipped.gz", records[::-1], compress=True)
+    assert split(one) == split(windows) == split(zipped) != split(one, seed=1)
+
+
+def test_what_cannot_be_split_is_said(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "contexts.jsonl", [record(number, citing_id=1) for number in range(9)])
+    broken = write_lines(tmp_path / "broken.jsonl", [record(1, citing_id=1), {"text": "no marker"}])
+    for source, dev, message in ((file, 0.1, "too few"), (file, 1.5, "neither a share such as"), (broken, 0, "line 2")):
+        with pytest.raises(InputError, match=message):
+            split_contexts(source, tmp_path / "out", dev=dev, test=0)
+    with pytest.raises(InputError, match="exists and is no"):
+        split_contexts(file, tmp_path, dev=0, test=0)
+    assert not (tmp_path / "out").exists()

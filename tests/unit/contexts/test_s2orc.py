@@ -1,15 +1,10 @@
 """Reading S2ORC, both versions, with the traps of either."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from citerec.contexts.full_text import FullText, find_texts, parse_full_text, read_s2orc
-from citerec.corpus.reading import BadRecord, RecordError
-from citerec.errors import SourceError
-from tests.conftest import write_lines
+from citerec.contexts.full_text import parse_full_text
+from citerec.contexts.sections import is_introduction, is_related_work, split_number
 
 TEXT = "Introduction\nAs shown in [1], it holds. It was found by Lee [2,\n3].\nMethods\nWe use [9]."
 
@@ -51,21 +46,10 @@ def test_both_versions_are_read_alike() -> None:
     first, second = parse_full_text(version_1()), parse_full_text(version_2())
     assert first.paragraphs == second.paragraphs
     assert [paragraph.section for paragraph in first.paragraphs] == ["Introduction", "Methods"]
-    assert first.bib_refs == second.bib_refs
+    assert first.bib_refs == second.bib_refs and first.bib_entries == second.bib_entries
     assert [ref.entry_id for ref in first.bib_refs] == ["b0", "b1", "b2", None]
-    assert first.bib_entries == second.bib_entries
     assert {name: entry.text for name, entry in first.bib_entries.items()} == {"b0": "AAA", "b1": "BBB", "b2": "CCC"}
-    assert first.cited_ids() == {"7", "8"}
-    assert first.faults == second.faults == ()
-
-
-def test_layers_may_be_strings_lists_or_null_and_offsets_strings() -> None:
-    as_string = version_2(paragraph=json.dumps([annotation("13", "67")]), section_header=None)
-    assert [(each.start, each.end, each.section) for each in parse_full_text(as_string).paragraphs] == [(13, 67, None)]
-    assert parse_full_text(version_1(bibref=None)).bib_refs == ()
-    assert parse_full_text(version_1(paragraph=None)).paragraphs == ()
-    assert parse_full_text(version_2(sentence=[annotation(13, 41)])).sentences == ((13, 41),)
-    assert parse_full_text(version_2(sentence=None)).sentences == ()
+    assert first.cited_ids() == {"7", "8"} and first.faults == second.faults == ()
 
 
 WITHIN = TEXT.index("shown") + 2
@@ -73,56 +57,47 @@ PLACES = ((5, 9999), (9, 5), (-3, 4), (5, 5), (None, 4), ("x", 4), (True, 4), (W
 LONG = [(0, offset) for offset in ("9" * 5000, "9" * 19, 10**18, 1e400)]
 
 
-@pytest.mark.parametrize("wrong", ["no object", *(annotation(*place) for place in (*PLACES, *LONG))])
-def test_what_does_not_fit_its_text_is_set_aside(wrong: Any) -> None:
-    text = parse_full_text(version_2(bib_ref=[*REFS, wrong]))
-    assert len(text.bib_refs) == len(REFS)
-    (fault,) = text.faults
-    assert fault.startswith("body.bib_ref")
-
-
-def test_what_is_broken_or_doubled_is_no_end_of_a_record() -> None:
-    text = parse_full_text(version_1(bibref="[{", paragraph='{"start": 1}'))
+def test_what_does_not_fit_its_text_is_set_aside() -> None:
+    for wrong in ("no object", *(annotation(*place) for place in (*PLACES, *LONG))):
+        text = parse_full_text(version_2(bib_ref=[*REFS, wrong]))
+        assert len(text.bib_refs) == len(REFS)
+        (fault,) = text.faults
+        assert fault.startswith("body.bib_ref")
+    text = parse_full_text(version_1(bibref="[{", paragraph='{"start": 1}'))  # broken
     assert (text.bib_refs, len(text.faults)) == ((), 2)
-    text = parse_full_text(version_1(bibref=REFS + REFS, paragraph=[annotation(13, 67)] * 2))
+    text = parse_full_text(version_1(bibref=REFS + REFS, paragraph=[annotation(13, 67)] * 2))  # doubled
     assert (len(text.bib_refs), len(text.paragraphs)) == (len(REFS), 1)
+    layer = json.dumps([annotation("13", "67")])  # a string of strings
+    text = parse_full_text(version_2(paragraph=layer, section_header=None, sentence=[annotation(13, 41)], bib_ref=None))
+    assert [(each.start, each.end, each.section) for each in text.paragraphs] == [(13, 67, None)]
+    assert (text.sentences, text.bib_refs) == (((13, 41),), ())
     # An entry without a place still says which paper it is.
     text = parse_full_text(version_1(bibentry=[annotation(9999, 10000, id="b0", matched_paper_id=7)]))
     assert (text.bib_entries["b0"].paper_id, len(text.faults)) == ("7", 1)
 
 
-@pytest.mark.parametrize(
-    ("record", "reason"),
-    [
-        ({"content": {"text": "x"}}, "corpusid is missing"),
-        ({"corpusid": 1}, "neither"),
-        ({"corpusid": 1, "content": None}, "text is missing"),
-        ({"corpusid": 1, "content": {"text": None}}, "text is missing"),
-        ({"corpusid": 1, "content": []}, "content is a list"),
-        ({"corpusid": 1, "body": {"text": "x", "annotations": [1]}}, "is a list"),
-    ],
-)
-def test_records_that_cannot_be_used(record: dict[str, Any], reason: str) -> None:
-    with pytest.raises(RecordError, match=reason):
-        parse_full_text(record)
+RELATED = """Related Work|2 Related Work|2. RELATED WORKS|II. Related Literature|Prior research|A.1 Literature Review|
+The related work|Background and Related Work|Related Work and Background:|Review of the literature|2.Related Work|
+II.RELATED WORK|2.1.Related work|XIV. Related Work|iv. related work|3) Prior work|2.related work|A Literature Review|
+B.Related Work|2. Theoretical Background"""
 
 
-def test_bad_lines_do_not_end_a_shard(tmp_path: Path) -> None:
-    deep = "[" * 900 + "]" * 900
-    bad = ['["no object"]', '{"corpusid": 2}', f'{{"corpusid": {"9" * 5000}}}', f'{{"corpusid": {deep}}}']
-    path = tmp_path / "s.jsonl"
-    path.write_text("\n".join([json.dumps(version_1()), *bad, json.dumps(version_2())]), encoding="utf-8")
-    records = [line.record for line in read_s2orc(path)]
-    assert [type(record) for record in records] == [FullText, *[BadRecord] * 4, FullText]
+def test_headlines() -> None:
+    assert all(is_related_work(headline) for headline in RELATED.replace("\n", "").split("|"))
+    others = ["", "Introduction", "Future Work", "Workflow", "Related workers", "3 Background", "Unrelated Work", None]
+    assert not any(is_related_work(headline) for headline in others)
+    assert is_related_work("3 Background", introduced=True)  # counts beside an introduction
+    assert not is_related_work("3 Methods", introduced=True)
+    assert is_introduction("1 Introduction") and is_introduction("1.Introduction")
+    assert not is_introduction("Introduction of species")
 
 
-def test_finding_shards(tmp_path: Path) -> None:
-    first = write_lines(tmp_path / "one" / "s2orc" / "b.jsonl", [version_1()])
-    second = write_lines(tmp_path / "one" / "s2orc" / "a.jsonl", [version_1()])
-    assert find_texts([tmp_path / "one"]) == find_texts([tmp_path / "one" / "s2orc"]) == [second, first]
-    assert find_texts([first]) == [first]
-    write_lines(tmp_path / "one" / "s2orc_v2" / "a.jsonl", [version_2()])
-    (tmp_path / "empty").mkdir()
-    for name, message in (("one", "both versions"), ("none", "does not exist"), ("empty", "no shards")):
-        with pytest.raises(SourceError, match=message):
-            find_texts([tmp_path / name])
+NUMBERS = "2 Method|2. Method|2.Method|2.1 Model|2.1.Model|II.METHOD|XXIV: Method|II.3 Metrics|A.Proofs|A.1 Lemma"
+NO_NUMBERS = "A Survey|3D Vision|2.5D Vision|U.S. Policy|E.coli|XML|vi editors|2.|"  # all of a headline is no number
+
+
+def test_numbers_of_headlines() -> None:
+    for headline, number in zip(NUMBERS.split("|"), "2 2 2 2.1 2.1 II XXIV II.3 A A.1".split(), strict=True):
+        assert split_number(headline) == (number, headline.removeprefix(number).strip(" .:"))
+    for headline in NO_NUMBERS.split("|"):
+        assert split_number(headline) == ("", headline)

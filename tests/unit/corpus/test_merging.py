@@ -2,8 +2,9 @@
 
 import gzip
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -19,9 +20,9 @@ BERT = "BERT: Pre-training of Deep Bidirectional Transformers for Language Under
 LSTM = "Long Short-Term Memory in Recurrent Networks"
 
 
-def lines_of(folder: Path, what: str) -> Iterator[dict[str, object]]:
-    for path in sorted(folder.glob(f"{what}-*")):
-        yield from map(orjson.loads, gzip.decompress(path.read_bytes()).splitlines())
+def lines_of(folder: Path, what: str) -> list[dict[str, Any]]:
+    raw = b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob(f"{what}-*")))
+    return list(map(orjson.loads, raw.splitlines()))
 
 
 def write(path: Path, *records: object) -> Path:
@@ -52,6 +53,10 @@ def test_one_paper_of_three_sources_is_one_record(tmp_path: Path) -> None:
     mine = tmp_path / "mine.bib"
     mine.write_text(f"@article{{lstm, title = {{{LSTM}}}, year = 1997, author = {{Sepp Hochreiter}}}}\n")
     found = merge(tmp_path / "out", s2ag=s2ag, **{"acl-anthology": anthology}, mine=mine)
+    with pytest.raises(InputError, match="nothing to merge"):
+        merge(tmp_path / "out", mine=mine)
+    with pytest.raises(SourceError, match="does not exist"):
+        merge(tmp_path / "out", mine=mine, other=tmp_path / "no.jsonl")
     # The second record of LSTM names no author, and its year is the same.
     assert set(found) == {"1", "2"}
     assert found["1"] == {
@@ -63,10 +68,14 @@ def test_one_paper_of_three_sources_is_one_record(tmp_path: Path) -> None:
     }  # fmt: skip
     assert found["2"]["authors"] == ["Sepp Hochreiter"]
     assert found["2"]["bibtex"] == mine.read_text().strip()
-    assert list(lines_of(tmp_path / "out", "citations")) == [
-        {"citationid": "s2ag:7", "citingcorpusid": "1", "citedcorpusid": "2", "isinfluential": False,
-         "contexts": ["As LSTM does [1]."], "intents": [["method"]]},
-    ]  # fmt: skip
+    (citation,) = lines_of(tmp_path / "out", "citations")
+    assert citation == {
+        **cites,
+        "citationid": "s2ag:7",
+        "isinfluential": False,
+        "citingcorpusid": "1",
+        "citedcorpusid": "2",
+    }
 
 
 ARXIV = {"ArXiv": "2001.00001"}
@@ -80,16 +89,14 @@ def paper(paper_id: str = "p", title: str = LSTM, year: int | None = 2000, **mor
     ("one", "other", "same"),
     [
         (paper(external_ids={"DOI": "10.1/A"}), paper(title="O", external_ids={"doi": "doi:10.1/a"}), True),
-        (paper(external_ids={"ArXiv": "2001.00001v2"}), paper(title="O", external_ids=ARXIV), True),
         (paper(external_ids={"DOI": "10.48550/arXiv.2001.00001"}), paper(title="O", external_ids=ARXIV), True),
-        (paper(), paper(), True),
         (paper(venue="SIGIR"), paper(year=2001, external_ids=ARXIV), True),  # a preprint
         (paper(venue="SIGIR"), paper(year=2001, venue="TOIS"), False),  # the article after the talk
         (paper(external_ids={"DOI": "10.1/a"}), paper(external_ids={"DOI": "10.1/b"}), False),
         (paper(title="Introduction"), paper(title="Introduction"), False),
         (paper(), Paper("q", LSTM, year=2000, authors=("Ben Doe",)), False),
     ],
-)  # fmt: skip
+)
 def test_what_is_one_work(one: Paper, other: Paper, same: bool, tmp_path: Path) -> None:
     sources = [write(tmp_path / f"{at}.jsonl", paper_line(each)) for at, each in enumerate((one, other))]
     for first, second in itertools.permutations(sources):
@@ -123,15 +130,3 @@ def test_no_record_is_lost_and_no_identifier_is_in_two_papers(
     assert frozenset(keys) <= frozenset.union(*map(keys_of, (*first, *second)))
     stated = orjson.loads((folder / "out" / "merged.json").read_bytes())
     assert (stated["records"], stated["works"]) == (len(first) + len(second), len(found))
-
-
-def test_bad_sources(tmp_path: Path) -> None:
-    one = write(tmp_path / "a.jsonl", paper_line(paper()))
-    with pytest.raises(InputError, match="nothing to merge"):
-        merge(tmp_path / "out", a=one)
-    with pytest.raises(SourceError, match="does not exist"):
-        merge(tmp_path / "out", a=one, b=tmp_path / "no.jsonl")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "other").touch()
-    with pytest.raises(InputError, match="no merged corpus"):
-        merge(tmp_path / "out", a=one, b=one)

@@ -1,112 +1,27 @@
 """Files at addresses: found, read and written like paths, on a real server of S3's protocol."""
 
-import gzip
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from citerec.contexts.extract import Rules, extract_shards
-from citerec.corpus.base import find_shards
-from citerec.corpus.reading import raw_lines
-from citerec.errors import InputError, ServiceError, SourceError
-from citerec.files.addresses import client_failures, expanded, is_address, path_of
-from citerec.files.resume import Step, run_stage
-from citerec.files.writing import write_json, writing_file
+from citerec.errors import InputError, ServiceError
+from citerec.files.addresses import client_failures, expanded, path_of
 
 pytestmark = pytest.mark.slow
-
-PAPER = b'{"paper_id": "1", "title": "A title", "authors": [], "year": 2001}\n'
-
-
-def upper(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    lines = [line for _, line, _ in raw_lines(shard)]
-    out.write_bytes(b"".join(lines).upper())
-    return {"lines": len(lines)}
-
-
-def filled(address: str) -> Path:
-    """A folder with two shards, one of them compressed."""
-    folder = path_of(address)
-    (folder / "a.jsonl").write_bytes(b"one\ntwo\n")
-    (folder / "b.jsonl.gz").write_bytes(gzip.compress(b"three\n", mtime=0))
-    return folder
-
-
-def test_addresses_are_used_like_paths(s3: str) -> None:
-    folder = filled(f"{s3}/like")
-    assert is_address(folder) and str(folder) == f"{s3}/like"
-    assert path_of(folder) is folder
-    found = expanded([path_of(f"{s3}/like/*.gz"), folder])
-    assert list(map(str, found)) == [f"{s3}/like/b.jsonl.gz", f"{s3}/like"]
-    assert [line for _, line, _ in raw_lines(folder / "b.jsonl.gz")] == [b"three\n"]
-    with pytest.raises(SourceError, match=r"there is nothing at s3://citerec/like/\*.bib"):
-        expanded([path_of(f"{s3}/like/*.bib")])
-    with pytest.raises(SourceError, match=r"cannot read s3://citerec/like/c"):
-        list(raw_lines(folder / "c"))
-
-
-def test_shards_of_papers_are_found(s3: str) -> None:
-    for name in ("papers/p2.jsonl", "papers/p1.jsonl", "papers/.hidden", "abstracts/a.jsonl"):
-        path_of(f"{s3}/found/{name}").write_bytes(PAPER)
-    shards = find_shards([path_of(f"{s3}/found")])
-    assert [(str(shard.path).removeprefix(s3), shard.format) for shard in shards] == [
-        ("/found/papers/p1.jsonl", "s2ag-papers"),
-        ("/found/papers/p2.jsonl", "s2ag-papers"),
-        ("/found/abstracts/a.jsonl", "s2ag-abstracts"),
-    ]
-    assert [shard.format for shard in find_shards([path_of(f"{s3}/found/papers/p*.jsonl")])] == ["jsonl", "jsonl"]
-    with pytest.raises(SourceError, match=r"s3://citerec/missing does not exist"):
-        find_shards([path_of(f"{s3}/missing")])
-
-
-def test_results_at_addresses_are_used_again(s3: str, tmp_path: Path) -> None:
-    folder, work = filled(f"{s3}/stage"), path_of(f"{s3}/stage-work")
-    shards, step = [folder / "a.jsonl", folder / "b.jsonl.gz"], Step(upper, 1)
-    done: list[float] = []
-
-    def run() -> list[bytes]:
-        done.clear()
-        results = run_stage(work, shards, step, {}, workers=1, on_progress=lambda now, _: done.append(now))
-        return [result.path.read_bytes() for result in results]
-
-    assert run() == [b"ONE\nTWO\n", b"THREE\n"] and len(done) == 3
-    assert run() == [b"ONE\nTWO\n", b"THREE\n"] and len(done) == 1
-    shards[0].write_bytes(b"six\nten\n")  # as long as before
-    assert run() == [b"SIX\nTEN\n", b"THREE\n"] and len(done) == 2
-    next(path for path in work.iterdir() if path.suffix != ".json").write_bytes(b"damaged")
-    run()
-    assert run() == [b"SIX\nTEN\n", b"THREE\n"]
-    path = path_of(f"{s3}/whole.json")
-    write_json(path, [1])
-    with pytest.raises(ZeroDivisionError), writing_file(path) as partial:
-        partial.write_bytes(b"half")
-        raise ZeroDivisionError
-    assert path.read_bytes() == b"[1]"
 
 
 def test_nobody_answers(silent_port: int, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import s3fs
+    from botocore.exceptions import EndpointConnectionError
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent_port}")
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     s3fs.S3FileSystem.clear_instance_cache()
-    try:
-        with pytest.raises(ServiceError, match=r"cannot reach s3://citerec/x: .*Are the credentials") as raised:
-            expanded([path_of(f"{s3}/x")])
-        with pytest.raises(ServiceError, match=r"cannot reach s3://citerec/x\.jsonl: "):
-            extract_shards([Path("s2orc")], path_of(f"{s3}/x.jsonl"), Rules())
-    finally:
-        s3fs.S3FileSystem.clear_instance_cache()
+    with pytest.raises(ServiceError, match=r"cannot reach s3://citerec/x: .*Are the credentials") as raised:
+        expanded([path_of(f"{s3}/x")])
+    s3fs.S3FileSystem.clear_instance_cache()
     assert "for-tests" not in str(raised.value)
-
-
-def test_passwords_in_errors_of_clients_are_left_out() -> None:
-    from botocore.exceptions import EndpointConnectionError
-
-    with pytest.raises(OSError, match=r'URL: "http://…@host/x"$'), client_failures():
+    with pytest.raises(OSError, match=r'URL: "http://…@host/x"$'), client_failures():  # a password is left out
         raise EndpointConnectionError(endpoint_url="http://me:secret@host/x")
 
 

@@ -7,7 +7,6 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -92,32 +91,12 @@ def test_processes_end_with_their_parent(sent: signal.Signals, tmp_path: Path) -
     assert children and not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.slow
-def test_what_died_on_ray_is_done_again(ray_here: Any, tmp_path: Path) -> None:
-    assert dict(outcomes_of(partial(deadly, tmp_path, 1), [1], Ray(2))) == {0: -1}
-    assert len(list(tmp_path.iterdir())) == 1
-    with pytest.raises(ProcessDiedError, match=r"Ray could not finish the work"):
-        list(outcomes_of(partial(deadly, tmp_path, 100), [2], Ray(1)))
-    assert len(list(tmp_path.glob("2-*"))) == 3
-    assert len(list(outcomes_of(squared, [1], Ray(1), gpus=1))) == 1  # asked for only where there are some
-
-
-@pytest.mark.slow
-def test_another_version_on_the_cluster_is_refused(ray_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citerec.files.parallel.__version__", "0.0.0")
-    with pytest.raises(ServiceError, match=r"it has citerec .*It needs .* citerec 0.0.0"), workers_on("ray"):
-        pass
-
-
-@pytest.mark.parametrize("place", ["ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port", "silent"])
-def test_nobody_answers(place: str, silent_port: int) -> None:
-    remedy = "Start one: ray start --head" if place == "silent" else "Give ray://HOST:"
-    address = f"ray://127.0.0.1:{silent_port}" if place == "silent" else place
-    with pytest.raises(ServiceError, match=f"no Ray cluster answers at .*{remedy}"), workers_on(address):
-        pass
-
-
-def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_answers(silent_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = f"ray://127.0.0.1:{silent_port}"
+    for address in ("ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port", silent):
+        remedy = "Start one: ray start --head" if address == silent else "Give ray://HOST:"
+        with pytest.raises(ServiceError, match=f"no Ray cluster answers at .*{remedy}"), workers_on(address):
+            pass
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"Ray is not installed. pip install 'citerec\[scale\]'"), workers_on("ray"):
         pass

@@ -23,23 +23,12 @@ def test_columns_are_a_sequence_of_the_same_candidates() -> None:
     assert [one.signals for one in found] == [one.signals for one in LISTED]
     assert [one.reasons for one in found] == [one.reasons for one in LISTED]
     assert (found[-1], list(found[1:])) == (LISTED[-1], LISTED[1:])
+    assert found.in_order().paper_ids() == ["a", "b", "c"]  # ties by id
+    assert np.array_equal(found.signal("bm25"), [3.0, np.nan, np.nan], equal_nan=True)
+    with pytest.raises(KeyError, match="z"):  # a paper that the index lacks
+        columns([Candidate("z", 1.0)], PAPERS)
     assert found.pairs() == [("b", 3.0), ("a", 3.0), ("c", 1.0)]
     assert not columns([], PAPERS) and list(columns([], PAPERS)) == []
-
-
-def test_ties_are_ordered_by_id() -> None:
-    assert columns(LISTED, PAPERS).in_order().paper_ids() == ["a", "b", "c"]
-
-
-def test_a_missing_signal_is_nan() -> None:
-    found = columns(LISTED, PAPERS)
-    assert np.array_equal(found.signal("bm25"), [3.0, np.nan, np.nan], equal_nan=True)
-    assert np.isnan(found.signal("never given")).all()
-
-
-def test_a_paper_that_the_index_lacks_is_named() -> None:
-    with pytest.raises(KeyError, match="z"):
-        columns([Candidate("a", 1.0), Candidate("z", 1.0)], PAPERS)
 
 
 scores = st.lists(st.floats(-9, 9).map(lambda score: round(score, 1)), max_size=len(PAPERS))

@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.contexts.topic import topic_of
 from citerec.corpus.store import SqliteStore, changes_of
 from citerec.errors import IndexUnusableError
 from citerec.index import columns
 from citerec.index.columns import COLUMNS, PaperColumns, PaperRows, columns_of, write_rows
 from citerec.index.words.analysis import hash_of
-from citerec.records import Context, Paper
+from citerec.records import Paper
 
 PAPERS = [
     Paper("a", "BERT: The bert", year=2018, venue="ACL", authors=("Ada Lee", "Bo Lee", "Ada Lee"), citation_count=7),
@@ -34,12 +33,8 @@ def test_what_columns_hold() -> None:
     # What an author has in common with an earlier one does not count twice.
     assert made.authors[:3].tolist() == [[hash_of("Ada Lee"), hash_of("lee")], [hash_of("Bo Lee"), 0], [0, 0]]
     assert made.venues[0].tolist() == [hash_of("ACL"), hash_of("acl")]
-
-
-def test_the_columns_of_some_papers_are_those_that_they_have_alone() -> None:
     for some in ([2, 0], [1], [], [0, 0, 1, 2]):
-        places = np.array(some, np.int64)
-        assert same(columns_of(PAPERS).of(places), columns_of([PAPERS[row] for row in some]))
+        assert same(made.of(np.array(some, np.int64)), columns_of([PAPERS[row] for row in some]))
 
 
 @pytest.mark.parametrize("part", [1, 2, 100])
@@ -54,8 +49,3 @@ def test_they_are_written_in_parts(part: int, tmp_path: Path, monkeypatch: pytes
     (tmp_path / COLUMNS / "words.npy").write_bytes((tmp_path / COLUMNS / "words.npy").read_bytes()[:-1])
     with pytest.raises(IndexUnusableError, match=r"words.npy cannot be read .*Build the index again"):
         PaperRows.open(tmp_path)
-
-
-def test_words_of_a_topic_may_be_no_valid_text() -> None:
-    topic = topic_of(Context(text="Half of a pair \ud83d <REF>."))
-    assert hash_of(topic.text) != hash_of("")
