@@ -433,7 +433,7 @@ class Cut:
     Attributes:
         filters: What is asked of the record.
         languages: Written in one of these, as codes such as "en".
-        ids: A file of ids, one a line (`citerec.corpus.matching.asked`).
+        ids: A file of ids, one a line (`citerec.corpus.matching.canonical_id`).
         cited_by: A bibliography: its papers, and those near to them in the graph of citations.
         hops: How many citations away from these papers, in either direction.
     """
