@@ -13,8 +13,9 @@ from hypothesis import given, strategies as st
 from citerec.errors import CiterecError, InputError, ModelError, WriterError
 from citerec.models.text_models import TextModel
 from citerec.write.tasks import PREFIX, PROMPT, Source, TextTask
+from citerec.write.writers import models
 from citerec.write.writers.base import Kind
-from citerec.write.writers.models import Generation, Seq2seqWriter, as_citation, encode_task, plain_prompt, processed
+from citerec.write.writers.models import Generation, Seq2seqWriter, encode_task, generation_config, processed
 from tests.tiny_causal import write_tiny_gpt2, write_tiny_opt
 from tests.tiny_models import write_tiny_scibert
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_pegasus, write_tiny_primera
@@ -37,7 +38,7 @@ TASKS = [
     TextTask(str(number), (Source("we study cats " * (number % 5 + 1)), Source("dogs and parsing")), citing="a model")
     for number in range(12)
 ]
-PROMPT_READ = "".join(plain_prompt(TASKS[0], "tldr"))
+PROMPT_READ = "".join(models.plain_prompt(TASKS[0], "tldr"))
 LINES = [f"{PROMPT_READ} This paper studies cats [0]. {end}</s>" for end in ("We parse.", "Dogs do.")]
 
 
@@ -45,7 +46,7 @@ LINES = [f"{PROMPT_READ} This paper studies cats [0]. {end}</s>" for end in ("We
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     base = tmp_path_factory.mktemp("writers")
     made = {name: write(base / name, [WORDS]) for name, write in ENCODERS.items()}
-    texts = [*LINES, *("".join(plain_prompt(task, "tldr")) for task in TASKS[:5]), "This paper"]
+    texts = [*LINES, *("".join(models.plain_prompt(task, "tldr")) for task in TASKS[:5]), "This paper"]
     return made | {name: write(base / name, texts, LINES, steps=8) for name, write in CAUSAL.items()}
 
 
@@ -90,17 +91,17 @@ def test_greedy_writing_is_the_likeliest_token_each_time(folders: dict[str, Path
 @pytest.mark.parametrize("name", KINDS)
 def test_it_writes_the_same_each_time_in_order_and_in_its_length(opened: Open, name: str) -> None:
     options = {"min_tokens": 8, "max_tokens": 16, "beams": 3, "prompt": "This paper"}
-    if name in CAUSAL:
-        options["top_p"] = ""
-    writer = opened(name, **options)
+    options |= {"top_p": ""} if name in CAUSAL else {}
+    writer, again = opened(name, **options), opened(name, **options)
     predictions = list(writer.write_many(iter(TASKS)))
     assert [one.task for one in predictions] == TASKS
-    assert {one.writer for one in predictions} == {name}
-    again = opened(name, **options)
     assert [one.text for one in predictions] == [again.write(task).text for task in TASKS]
-    for prediction in predictions:
-        assert prediction.text.startswith("This paper")
-        assert 5 <= len(writer._model.encode_text(prediction.text, 99).ids) <= 18  # cut into tokens again
+    assert all(one.writer == name and one.text.startswith("This paper") for one in predictions)
+    if name in ENCODERS:
+        model, read = writer._model, [encode_task(writer._model, task, 60).ids for task in TASKS[:4]]
+        written = model.generate(read, generation_config(writer.generation, 1), [model.prompt("")] * 4)
+        end = model.model.generation_config.eos_token_id
+        assert all(len(ids) <= 16 and end not in ids[1:8] for ids in written)
 
 
 def test_each_family_reads_in_its_own_way(folders: dict[str, Path]) -> None:
@@ -129,8 +130,6 @@ def test_ref_becomes_this_paper_or_nothing(text: str) -> None:
     assert processed("A parser REF was proposed by REF.", "ref") == "A parser was proposed by."
     assert processed("PREFIX REFERENCE", "ref") == "PREFIX REFERENCE"
     assert processed("REF proposes.", None) == "REF proposes."
-    assert as_citation("We show that we can.") == "This paper REF show that we can."
-    assert as_citation("Well, We do.") == "Well, We do."
 
 
 def test_a_text_may_begin_as_the_target_does_and_is_then_an_oracles(opened: Open) -> None:
