@@ -48,10 +48,8 @@ def test_what_each_takes(name: str, sentences: list[tuple[str, tuple[int, ...]]]
 
 
 def test_the_surest_sentence_is_taken_and_sentences_of_the_data_set_are_kept() -> None:
-    surest = open_writer("contribution", "tldr").write(
-        task_of("Trees are cut in this paper. They fall. We show a saw.")
-    )
-    assert surest.text == "We show a saw."
+    task = task_of("Trees are cut in this paper. They fall. We present a saw.")
+    assert open_writer("contribution", "tldr").write(task).text == "We present a saw."
     source = Source("One. Two. Three.", sentences=("One. Two.", "Three."))
     assert open_writer("ext-lead", "tldr").write(TextTask("t", (source,))).text == "One. Two."
 
