@@ -1,11 +1,11 @@
 """Tasks and what some systems wrote for them."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from citerec.evaluation.predictions import Predictions, read_predictions
 from tests.conftest import write_lines
 
 SOURCES = (
@@ -49,18 +49,16 @@ def record(system: str, number: int, **changes: object) -> dict[str, object]:
     }
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Callable[..., list[Path]]:
-    """Writes a file of predictions for each system."""
-
-    def write(*systems: str) -> list[Path]:
-        return [
-            write_lines(tmp_path / f"{system}.jsonl", (record(system, number) for number in range(len(TARGETS))))
-            for system in systems or WRITTEN
-        ]
-
-    return write
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A file of predictions for each system."""
+    folder = tmp_path_factory.mktemp("written")
+    return {
+        system: write_lines(folder / f"{system}.jsonl", (record(system, number) for number in range(len(TARGETS))))
+        for system in WRITTEN
+    }
 
 
-def lines_of(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+@pytest.fixture(scope="session")
+def predictions(files: Mapping[str, Path]) -> Predictions:
+    return read_predictions([(None, path) for path in files.values()])

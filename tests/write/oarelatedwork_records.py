@@ -25,8 +25,7 @@ _RELATED_WORK = tree(
     ),
 )
 _TARGET_PAPER = tree(
-    "Of Maps",
-    tree("Introduction", tree(None, sentence("Maps are old."), sentence("See [6].", (3, 4, 7)))),
+    "Of Maps", tree("Introduction", tree(None, sentence("Maps are old."), sentence("See [6].", (3, 4, 7))))
 )
 _ABSTRACT = [[sentence("We draw maps."), sentence("They are blue.")]]
 _RIVERS = tree(

@@ -1,45 +1,74 @@
-"""What writers are given of the papers of a related-work task: each input of OARelatedWork."""
+"""What writers are given: each input of OARelatedWork, of published data, of our own data and of named papers."""
 
 from pathlib import Path
 
 import orjson
 import pytest
 
+from citerec.drafts import Files
+from citerec.drafts.filling import Filling
 from citerec.errors import WriterError
+from citerec.records import Paper
 from citerec.write.anchors import cited_in
-from citerec.write.drafting import tasks_with_input, with_input, write_batch
+from citerec.write.drafting import (
+    CitationText,
+    in_draft,
+    related_work_task,
+    tasks_with_input,
+    with_input,
+    write_batch,
+)
 from citerec.write.task_files import parse_prediction, read_prediction_file, read_tasks
-from citerec.write.tasks import INPUTS, Source, TextTask, sees_target
+from citerec.write.tasks import INPUTS, Prediction, Source, TextTask, sees_target
 from citerec.write.writers import open_writer
 from tests.conftest import Citerec, write_lines
-from tests.papers.datasets.s2orc_records import s2orc_record
+from tests.papers.datasets.s2orc_records import Sections, s2orc_record
 from tests.write.oarelatedwork_records import PUBLISHED, flattened
-from tests.write.test_related_work import full_text
 
 RIVERS, LAKES = "Rivers are long.", "Lakes are wide. They are deep."
 MAPS = "We draw maps. They are blue."
 ALL_RIVERS = f"{RIVERS}\nThey begin small [1].\nThey end in $$x^2$$ the sea."
 ALL_MAPS = f"{MAPS}\nMaps are old. See <cite>13<sep>Of Seas<sep>UNK</cite>."
+OURS = {
+    "id": "9",
+    "citing_id": "9",
+    "input": ["<abs> We do. </abs>", "One did.", "Two did."],
+    "sources": [{"paper_id": 1}, {"paper_id": 2}],
+    "target": "As [0] and [1] did.",
+}
+PAPERS = (
+    Paper("1", "Okapi at TREC", "Abstract one.", authors=("Stephen Robertson",), year=1994),
+    Paper("2", "BERT", "Abstract two.", year=2019),
+)
+SECTIONS: Sections = [
+    ("", "Abstract", ["Not again."]),
+    ("1", "Introduction", ["All of it."]),
+    ("2", "Related Work", ["What others did."]),
+    ("2.1", "Saws", ["Saws were made."]),
+    ("3", "Method", ["We saw."]),
+]
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    """Full texts of the papers 1 and 9."""
+    return write_lines(tmp_path / "s2orc.jsonl", [s2orc_record(number, SECTIONS, {}) for number in (1, 9)])
 
 
 @pytest.mark.parametrize(
     ("given", "cited", "citing"),
     [
-        ("abstracts", [RIVERS, LAKES], MAPS),
         ("abstracts-cited", [RIVERS, LAKES], ""),
         ("abstracts-full", [RIVERS, LAKES], ALL_MAPS),
         ("full", [ALL_RIVERS, LAKES], ALL_MAPS),
         ("full-abstract", [ALL_RIVERS, LAKES], MAPS),
         ("full-cited", [ALL_RIVERS, LAKES], ""),
-        ("full-target", ["", ""], ALL_MAPS),
     ],
 )
 def test_each_input_of_the_published_data(given: str, cited: list[str], citing: str, tmp_path: Path) -> None:
     (task,) = tasks_with_input(write_lines(tmp_path / "test.jsonl", [PUBLISHED]), given)
-    assert [source.text for source in task.sources] == cited
-    assert task.citing == citing
-    assert (task.citing_source.text if task.citing_source else "") == citing
-    assert [source.paper_id for source in task.sources] == ["11", "12"]
+    assert [(source.paper_id, source.text) for source in task.sources] == [("11", cited[0]), ("12", cited[1])]
+    assert task.citing == (task.citing_source.text if task.citing_source else "") == citing
 
 
 def whole_task(target: str = "Saws cut trees well. Trees grow.") -> TextTask:
@@ -67,156 +96,105 @@ def test_an_oracle_cuts_each_document_by_itself(given: str, cited: list[str], ci
         with_input(whole_task(target=""), given)
 
 
-def test_all_that_an_oracle_cuts_is_marked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", INPUTS)
+def test_all_that_an_oracle_cuts_is_marked(given: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
     path = write_lines(tmp_path / "test.jsonl", [PUBLISHED])
-    for given in INPUTS:
-        out = tmp_path / f"{given}.jsonl"
-        write_batch(path, open_writer("lead", "related-work"), out, input_name=given)
-        (prediction,) = read_prediction_file(out)
-        assert prediction.settings["input"] == prediction.task.input_name == given
-        assert prediction.is_oracle == sees_target(given) == ("oracle" in given)
-        record = orjson.loads(out.read_bytes())
-        assert record.get("knows_target", False) == sees_target(given)
-        # A text that another tool writes from these tasks is marked too.
-        record.pop("knows_target", None)
-        assert parse_prediction(record).is_oracle == sees_target(given)
+    write_batch(path, open_writer("lead", "related-work"), out, input_name=given)
+    (prediction,) = read_prediction_file(out)
+    assert prediction.settings["input"] == prediction.task.input_name == given
+    assert prediction.is_oracle == sees_target(given) == ("oracle" in given)
+    record = orjson.loads(out.read_bytes())
+    assert record.pop("knows_target", False) == sees_target(given)
+    assert parse_prediction(record).is_oracle == sees_target(given)  # of another tool, too
 
 
 @pytest.mark.parametrize("writer", ["lead", "textrank-each", "lexrank", "greedy-oracle", "ext-oracle"])
 def test_extractive_writers_take_the_target_s_text_where_it_is_given(writer: str) -> None:
     own = "Saws cut trees in woods. Saws cut trees in parks. Woods and parks have trees and saws."
-    task = TextTask(
-        "t", (Source("Lakes are wide."), Source("Rivers are long.")), targets=(own,), citing_rest=Source(own)
-    )
+    sources = (Source("Lakes are wide."), Source("Rivers are long."))
+    task = TextTask("t", sources, targets=(own,), citing_rest=Source(own))
     opened = open_writer(writer, "related-work")
     with_own = opened.write(with_input(task, "abstracts-full"))
-    assert () in [sentence.attributions for sentence in with_own.sentences]
+    assert () in [sentence.attributions for sentence in with_own.sentences]  # it is not cited
     assert "saws" in with_own.text.lower()
     assert "saws" not in opened.write(with_input(task, "abstracts-cited")).text.lower()
 
 
-def test_sentences_of_the_target_have_no_citation() -> None:
-    task = with_input(whole_task(), "abstracts")
-    written = open_writer("lead-each", "related-work").write(task)
-    assert written.text == "We cut. Saws are old [0]. Trees are tall [1]."
-    assert [sentence.attributions for sentence in written.sentences] == [(), (0,), (1,)]
-    assert open_writer("attributed", "related-work").write(task).text == "Saws are old [0]. Trees are tall [1]."
-    plain = open_writer("lead-each", "related-work").write(whole_task())
-    assert plain.text == "Saws are old [0]. Trees are tall [1]."
-
-
-def test_our_own_data_set_has_the_target_and_takes_cited_texts_from_s2orc(tmp_path: Path) -> None:
-    section = {"headline": "Method", "number": "2", "paragraphs": [["We saw [0].", "We cut."]], "sections": []}
-    abstract = {**section, "headline": "Abstract", "paragraphs": [["Not again."]]}
-    record = {
-        "id": "9",
-        "citing_id": "9",
-        "input": ["<abs> We do. </abs>", "One did.", "Two did."],
-        "sources": [{"paper_id": 1}, {"paper_id": 2}],
-        "target": "As [0] and [1] did.",
-        "document": [abstract, {**section, "headline": "Setup", "paragraphs": [], "sections": [section]}],
-    }
-    path = write_lines(tmp_path / "train.jsonl", [record])
-    (task,) = tasks_with_input(path, "full-target")
-    assert task.citing == "We do.\nWe saw <cite>UNK</cite>. We cut."
-    shard = write_lines(
-        tmp_path / "s2orc.jsonl", [full_text(1, ("Intro", "All of one."), ("Related Work", "Not this."))]
-    )
+def test_full_texts_come_from_s2orc_without_their_related_work(tmp_path: Path, shard: Path) -> None:
+    path = write_lines(tmp_path / "train.jsonl", [OURS])
     (task,) = tasks_with_input(path, "full", (shard,))
-    assert [source.text for source in task.sources] == ["One did.\nAll of one.", "Two did."]
+    assert [source.text for source in task.sources] == ["One did.\nAll of it.\nWe saw.", "Two did."]
+    assert task.citing == "We do.\nAll of it.\nWe saw."
+    # A document of its own comes first.
+    section = {"headline": "Method", "number": "2", "paragraphs": [["We saw [0].", "We cut."]], "sections": []}
+    outer = {**section, "headline": "Setup", "paragraphs": [], "sections": [section]}
+    path = write_lines(tmp_path / "own.jsonl", [{**OURS, "document": [outer]}])
+    (task,) = tasks_with_input(path, "full-target")
     assert task.citing == "We do.\nWe saw <cite>UNK</cite>. We cut."
 
 
 def test_citations_of_full_texts_say_which_paper_they_cite(tmp_path: Path) -> None:
     # Printed, [1] would be taken for the second source.
-    text = s2orc_record(
-        9, [("1", "Method", ["We cut as Roe et al. [1] did, and others [2] [3]."])], {1: 70, 2: 71, 3: None}
-    )
-    record = {
-        "id": "9",
-        "citing_id": "9",
-        "input": ["<abs> We do. </abs>", "One did.", "Two did."],
-        "sources": [{"paper_id": 70}, {"paper_id": 72}],
-        "target": "We cut as [0] did.",
-    }
-    path, shard = write_lines(tmp_path / "train.jsonl", [record]), write_lines(tmp_path / "s2orc.jsonl", [text])
+    sections = [("1", "Method", ["We cut as Roe et al. [1] did, and others [2] [3]."])]
+    shard = write_lines(tmp_path / "s2orc.jsonl", [s2orc_record(9, sections, {1: 1, 2: 71, 3: None})])
+    path = write_lines(tmp_path / "train.jsonl", [{**OURS, "target": "We cut as [0] did."}])
     (task,) = tasks_with_input(path, "oracle-target", (shard,))
-    assert task.citing.startswith(
-        "We do.\nWe cut as Roe et al. <cite>70</cite> did, and others <cite>71</cite> <cite>UNK</cite>."
-    )
+    said = "We cut as Roe et al. <cite>1</cite> did, and others <cite>71</cite> <cite>UNK</cite>."
+    assert task.citing.startswith(f"We do.\n{said}")
     assert cited_in(task.citing, task.sources).sources == {0}
 
 
-def test_no_subsection_of_the_related_work_is_given(tmp_path: Path) -> None:
-    sections = [
-        ("", "Abstract", ["Not this."]),
-        ("1", "Introduction", ["We cut trees."]),
-        ("2", "Related Work", ["What others did."]),
-        ("2.1", "Saws", ["Saws were made."]),
-        ("2.2", "Trees", ["Trees were grown."]),
-        ("3", "Method", ["We saw."]),
-    ]
-    record = {"id": "9", "citing_id": "9", "input": ["<abs> We do. </abs>", "One did."], "target": "[0] did."}
-    shard = write_lines(tmp_path / "s2orc.jsonl", [s2orc_record(9, sections, {})])
-    (task,) = tasks_with_input(write_lines(tmp_path / "train.jsonl", [record]), "full-target", (shard,))
-    assert task.citing == "We do.\nWe cut trees.\nWe saw."
-
-
-def test_a_batch_with_an_input_from_outside(citerec_here: Citerec, tmp_path: Path) -> None:
+def test_the_commands_write_and_store_tasks_with_an_input(citerec_here: Citerec, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "test.jsonl", [{**flattened(), "id": number} for number in range(3)])
-    out = tmp_path / "out.jsonl"
-    arguments = ["write", "batch", path, "--kind", "related-work", "--writer", "greedy-oracle", "--out", out]
-    done = citerec_here(*arguments, "--input", "oracle-cited", "--limit", 2)
+    batch = ("write", "batch", path, "--kind", "related-work", "--writer", "greedy-oracle", "--out", "out.jsonl")
+    done = citerec_here(*batch, "--input", "oracle-cited", "--limit", 2)
     assert done.returncode == 0, done.stderr
     assert "2 texts by greedy-oracle" in done.stdout
     assert "The input oracle-cited is cut by looking at the targets" in done.stderr
-    assert [prediction.task.input_name for prediction in read_prediction_file(out)] == ["oracle-cited"] * 2
+    written = read_prediction_file(tmp_path / "out.jsonl")
+    assert [prediction.task.input_name for prediction in written] == ["oracle-cited"] * 2
+    done = citerec_here("data", "inputs", path, path, "--input", "full-cited", "--out", "in.jsonl")
+    assert done.stdout == "in.jsonl written: 6 tasks.\n"
+    stored, given = next(read_tasks(tmp_path / "in.jsonl")), next(iter(tasks_with_input(path, "full-cited")))
+    assert [source.text for source in stored.sources] == [source.text for source in given.sources]
+    assert (stored.citing, stored.targets, stored.input_name) == (given.citing, given.targets, "full-cited")
+    ours = write_lines(tmp_path / "ours.jsonl", [{"input": ["One did."], "target": "[0] did."}])
+    for arguments, words in (
+        (("--input", "some"), "'some' is not one of abstracts, abstracts-cited"),
+        (("--input", "full"), "needs full texts, and none of the first 100 tasks"),
+        (("--full-texts", "x"), "--full-texts goes with --input only"),
+    ):
+        failed = citerec_here("write", "batch", ours, "--writer", "lead", "--out", "o.jsonl", *arguments)
+        assert failed.returncode == 2
+        assert words in " ".join(failed.stderr.split())
+
+
+def test_the_inputs_of_named_papers(shard: Path) -> None:
+    shard.write_text("{broken\n" + shard.read_text())
+    told: list[str] = []
+    target = Paper("9", "Nine", "Abstract nine.")
+    task = related_work_task(PAPERS, target, "full", [shard], told.append)
+    texts = ["Abstract one.\nAll of it.\nWe saw.", "Abstract two."]
+    assert [(source.paper_id, source.text) for source in task.sources] == list(zip("12", texts, strict=True))
+    assert task.citing == "Abstract nine.\nAll of it.\nWe saw."
+    assert len(told) == 1 and "s2orc.jsonl, line 1 is left out: not JSON" in told[0]
+    # Nothing else of it is in its own related work.
+    assert related_work_task(PAPERS, target, "oracle-target", [shard]).citing == "Abstract nine."
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("name", "marker", "both", "one", "percent"),
     [
-        (["--input", "some"], "'some' is not one of abstracts, abstracts-cited"),
-        (["--input", "full"], "needs full texts, and none of the first 100 tasks"),
-        (["--full-texts", "x"], "--full-texts goes with --input only"),
-        (["--input", "full", "--full-texts", "nowhere"], "nowhere does not exist"),
+        ("d.tex", r"\cite{?}", r"\cite{robertson1994okapi,anonymous2019bert}", r"\cite{robertson1994okapi}", r"\%"),
+        ("d.md", "[@?]", "[@robertson1994okapi; @anonymous2019bert]", "[@robertson1994okapi]", "%"),
     ],
 )
-def test_a_batch_that_cannot_be_given_is_told(
-    arguments: list[str], said: str, citerec_here: Citerec, tmp_path: Path
+def test_numbers_become_keys_in_a_draft(
+    tmp_path: Path, name: str, marker: str, both: str, one: str, percent: str
 ) -> None:
-    path = write_lines(tmp_path / "t.jsonl", [{"input": ["One did."], "target": "[0] did."}])
-    failed = citerec_here("write", "batch", path, "--writer", "lead", "--out", tmp_path / "o.jsonl", *arguments)
-    assert failed.returncode == 2
-    assert said in " ".join(failed.stderr.split())
-
-
-def test_a_batch_that_was_stopped_goes_on_with_its_input(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "test.jsonl", [{**PUBLISHED, "id": number} for number in range(5)])
-    writer = open_writer("lead-each", "related-work")
-    write_batch(path, writer, tmp_path / "whole.jsonl", input_name="full")
-
-    def stop(_doing: str, done: float, _whole: float) -> None:
-        if done == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_batch(path, writer, tmp_path / "out.jsonl", input_name="full", on_progress=stop)
-    seen: list[float] = []
-    write_batch(path, writer, tmp_path / "out.jsonl", input_name="full", on_progress=lambda *told: seen.append(told[1]))
-    assert seen == [3, 4, 5]
-    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-
-
-def test_tasks_with_an_input_are_written_for_training(tmp_path: Path, citerec_here: Citerec) -> None:
-    published = write_lines(tmp_path / "test.jsonl", [PUBLISHED])
-    done = citerec_here("data", "inputs", published, "--input", "full-cited", "--out", "full-cited.jsonl")
-    assert (done.returncode, done.stdout) == (0, "full-cited.jsonl written: 1 task.\n")
-    (written,), (given,) = read_tasks(tmp_path / "full-cited.jsonl"), tasks_with_input(published, "full-cited")
-    assert [source.text for source in written.sources] == [source.text for source in given.sources]
-    assert (written.citing, written.targets) == (given.citing, given.targets)
-    assert written.input_name == "full-cited"
-    both = citerec_here("data", "inputs", published, published, "--input", "full-cited", "--out", "both.jsonl")
-    assert both.stdout == "both.jsonl written: 2 tasks.\n"
-    wrong = citerec_here("data", "inputs", published, "--input", "ful", "--out", "ful.jsonl")
-    assert (wrong.returncode, (tmp_path / "ful.jsonl").exists()) == (2, False)
+    (tmp_path / name).write_text(f"See {marker}.\n")
+    filling = Filling(tmp_path / name, tmp_path / "refs.bib", Files(None), None)
+    task = TextTask("t", tuple(map(Source.of, PAPERS)))
+    text = CitationText(Prediction(task, "Both rank [0, 1] with 5% less [0].", "mine"), PAPERS)
+    assert in_draft(text, filling) == f"Both rank {both} with 5{percent} less {one}."

@@ -1,4 +1,4 @@
-"""What every writer of the registry must do, and how writers are found by name."""
+"""What every writer of the registry must do, how writers are found by name, and how a TLDR is made."""
 
 import inspect
 from pathlib import Path
@@ -8,11 +8,13 @@ import orjson
 import pytest
 
 from citerec.errors import InputError, WriterError
+from citerec.records import Paper
+from citerec.write.drafting import Tldr, tldrs
 from citerec.write.tasks import Source, TextTask
-from citerec.write.writers import WRITERS, Kind, Writer, default_writer, open_writer
-from tests.conftest import ROOT
+from citerec.write.writers import WRITERS, Kind, default_writer, open_writer
+from citerec.write.writers.trained import forms_of
 from tests.tiny_seq2seq import write_tiny_bart
-from tests.write.test_chat import Endpoint, endpoint  # noqa: F401  a fixture
+from tests.write.conftest import Endpoint
 
 TASK = TextTask(
     "t",
@@ -28,21 +30,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", list(WRITERS))
 def test_every_writer_keeps_the_contract(
-    name: str,
-    model: Path,
-    endpoint: Endpoint,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, model: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITEREC_CHAT_URL", endpoint.url)
     monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
-
-    def opened() -> Writer:
-        return open_writer(str(model) if name == "seq2seq" else name, "citation")
-
-    writer = opened()
+    known = str(model) if name == "seq2seq" else name
+    writer = open_writer(known, "citation")
     orjson.dumps(dict(writer.settings))
     assert writer.is_oracle == ("oracle" in name)
-    first, second = writer.write(TASK), opened().write(TASK)
+    first, second = writer.write(TASK), open_writer(known, "citation").write(TASK)
     assert first == second
     assert first.task is TASK and first.writer == writer.name and first.is_oracle == writer.is_oracle
     assert " ".join(sentence.text for sentence in first.sentences).split() == first.text.split()
@@ -59,8 +55,6 @@ def test_every_writer_keeps_the_contract(
         if option not in taken:
             with pytest.raises(InputError, match=f"{name} takes no {option}"):
                 open_writer(name, "citation", **{option: value})  # type: ignore[arg-type]
-    docs = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
-    assert f"`{name}`" in docs or f"--writer {name}" in docs or name == "seq2seq", f"{name} is not in the docs"
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
@@ -68,6 +62,56 @@ def test_every_kind_of_text_has_a_writer_by_default_that_needs_no_model(kind: Ki
     assert open_writer(default_writer(kind), kind).write(TASK).text
 
 
-def test_a_model_takes_the_place_of_seq2seq() -> None:
-    with pytest.raises(InputError, match="there is no model 'seq2seq'"):
-        open_writer("seq2seq", "citation")
+def test_unknown_writers_are_told_the_known_ones() -> None:
+    known = f"Choose: {', '.join(WRITERS)}, or the folder of a model"
+    with pytest.raises(InputError, match=f"no writer 'leed'. Did you mean lead.* {known}"):
+        open_writer("leed", "citation")
+
+
+def test_where_a_tldr_comes_from() -> None:
+    own = Paper("1", "One", "Graphs are hard. We propose kernels.", tldr="Kernels, in short.")
+    none, nothing = Paper("2", "Two", "Trees are easy. We cut trees."), Paper("3", "Three")
+    writer = open_writer(default_writer("tldr"), "tldr")
+    assert list(tldrs([own, none, nothing], writer)) == [
+        Tldr(own, "Kernels, in short.", "corpus"),
+        Tldr(none, writer.write(TextTask("2", (Source.of(none),))).text, "trained"),
+        Tldr(nothing, None, "corpus"),
+    ]
+    assert list(tldrs([own], open_writer("ext-lead", "tldr"), anew=True)) == [Tldr(own, "Graphs are hard.", "ext-lead")]
+
+
+FAST = "We propose a fast method for sorting."
+
+
+def forms(sentence: str) -> list[str]:
+    return [form.text for form in forms_of(sentence)]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shorter"),
+    [
+        ("In this paper, we propose a fast method for sorting.", FAST),
+        ("Inspired by biology, we propose a fast method for sorting.", FAST),
+        ("We propose a fast method (FM) for sorting.", FAST),
+        ("We propose a fast method for sorting and show that it is stable.", FAST),
+        ("We propose a fast method for sorting by comparing all neighbours.", FAST),
+    ],
+)
+def test_what_a_sentence_can_do_without_is_left_out(sentence: str, shorter: str) -> None:
+    first, *others = forms(sentence)
+    assert first == sentence
+    assert shorter in others
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "If the graph has a cycle, we prove that the search ends.",  # a condition
+        "We propose a fast method that not only sorts but, using less memory, also searches.",
+        "The training of very deep networks using gradients, with noise",  # no verb: no sentence would be left
+        "Ideally, we would combine the best of both of these worlds.",
+        "We explain in this work how powerful language models using attention are.",
+    ],
+)
+def test_nothing_is_left_out_that_a_sentence_needs(sentence: str) -> None:
+    assert forms(sentence) == [sentence]

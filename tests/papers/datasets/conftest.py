@@ -1,16 +1,12 @@
 """A small corpus, and full texts that cite it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import orjson
 import pytest
 
-from citerec.contexts.full_text import FullText, read_s2orc
-from citerec.corpus.reading import raw_lines
 from citerec.index.build import build_index
 from tests.conftest import write_lines
-from tests.papers.datasets.s2orc_records import s2orc_record
+from tests.papers.datasets.s2orc_records import Sections, s2orc_record
 
 ABSTRACTS = {
     1: "We propose a parser of rivers. It finds the mouth of every river in a map by following water downhill.",
@@ -18,53 +14,28 @@ ABSTRACTS = {
     3: "Mountains are ranked by the length of their shadow. The method needs one picture and the time of day.",
     4: None,
 }
+RIVERS = "Roe et al. [1] find the mouth of every river"
+ON_WATER: Sections = [
+    ("", "Abstract", ["We draw maps of water."]),
+    ("1", "Introduction", [f"Rivers are on maps. {RIVERS} in a map."]),
+    ("2", "Related Work", []),
+    ("2.1", "Rivers in Related Work", [
+        f"{RIVERS} by following water downhill. Maps are old. Their history is told in a book about maps [5]."]),
+    ("2.2", "Lakes", ["Lakes are counted from pictures taken by night [2] [5], rivers by day [1]. It helps."]),
+    ("3", "Conclusion", ["Water is mapped."]),
+]  # fmt: skip
+ON_PEAKS: Sections = [
+    ("", "ABSTRACT", ["Peaks are sorted."]),
+    ("1", "RELATED WORK", [
+        "Mountains are ranked by the length of their shadow [3]. We like it. Others [2] do not."]),
+    ("2", "METHOD", ["We sort peaks."]),
+    ("3", "RESULTS", ["They are sorted."]),
+]  # fmt: skip
+BACKGROUND: Sections = [("1", "Background", ["One [1] is a river. Two [2] is a lake. Three [4] is not told."])]
 TEXTS = [
-    s2orc_record(
-        901,
-        [
-            ("", "Abstract", ["We draw maps of water."]),
-            (
-                "1",
-                "Introduction",
-                ["Rivers are on maps. Roe et al. [1] find the mouth of every river in a map."],
-            ),
-            ("2", "Related Work", []),
-            (
-                "2.1",
-                "Rivers in Related Work",
-                [
-                    "Roe et al. [1] find the mouth of every river by following water downhill. "
-                    "Maps are old. Their history is told in a book about maps [5].",
-                ],
-            ),
-            (
-                "2.2",
-                "Lakes",
-                ["Lakes are counted from pictures taken by night [2] [5], rivers by day [1]. It helps."],
-            ),
-            ("3", "Conclusion", ["Water is mapped."]),
-        ],
-        {1: 1, 2: 2, 3: 3, 4: 4, 5: None},
-    ),
-    s2orc_record(
-        902,
-        [
-            ("", "ABSTRACT", ["Peaks are sorted."]),
-            (
-                "1",
-                "RELATED WORK",
-                ["Mountains are ranked by the length of their shadow [3]. We like it. Others [2] do not."],
-            ),
-            ("2", "METHOD", ["We sort peaks."]),
-            ("3", "RESULTS", ["They are sorted."]),
-        ],
-        {2: 2, 3: 3},
-    ),
-    s2orc_record(
-        903,
-        [("1", "Background", ["One [1] is a river. Two [2] is a lake. Three [4] is not told."])],
-        {1: 1, 2: 2, 4: 4},
-    ),
+    s2orc_record(901, ON_WATER, {1: 1, 2: 2, 3: 3, 4: 4, 5: None}),
+    s2orc_record(902, ON_PEAKS, {2: 2, 3: 3}),
+    s2orc_record(903, BACKGROUND, {1: 1, 2: 2, 4: 4}),
 ]
 
 
@@ -79,23 +50,3 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     build_index([write_lines(folder / "papers.jsonl", papers)], folder / "index")
     shard = write_lines(folder / "s2orc-00000.jsonl.gz", [*TEXTS, {"corpusid": 904}], compress=True)
     return folder / "index", shard
-
-
-@pytest.fixture(scope="session")
-def acm_index(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The papers of ACM that its full texts cite, indexed: no more of them is asked for here."""
-    acm, folder = shared / "acm", tmp_path_factory.mktemp("acm")
-    texts = [line.record for shard in (acm / "s2orc_v2").iterdir() for line in read_s2orc(shard)]
-    cited = {int(paper_id) for text in texts if isinstance(text, FullText) for paper_id in text.cited_ids()}
-
-    def records(name: str) -> Iterator[object]:
-        for shard in sorted((acm / name).iterdir()):
-            for _, raw, _ in raw_lines(shard):
-                record = orjson.loads(raw)
-                if record["corpusid"] in cited:
-                    yield record
-
-    for name in ("papers", "abstracts"):
-        write_lines(folder / "release" / name / f"{name}.jsonl", records(name))
-    build_index([folder / "release"], folder / "index")
-    return folder / "index"

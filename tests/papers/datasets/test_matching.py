@@ -8,22 +8,19 @@ from citerec.corpus.matching import containment, normalised, same_author, simila
 TITLES = st.text("abc é-.", max_size=12)
 
 
-def test_words_are_ascii_and_small() -> None:
-    assert normalised("Co-Citation: Über-Maps, (2nd)") == {"co", "citation", "uber", "maps", "2nd"}
-    assert normalised("…") == frozenset()
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("Straße", "Strasse"), ("Timmermann", "TIMMERMAN"), ("Søren Łuk", "Soren Luk"), ("Encyclopædia", "Encyclopaedia")],
+    [
+        ("Co-Citation: Über-Maps, (2nd)", "maps co citation uber 2nd"),
+        ("Straße", "Strasse"),
+        ("Timmermann", "TIMMERMAN"),
+        ("Søren Łuk", "Soren Luk"),
+        ("Карта рек", "карта рек"),
+    ],
 )
 def test_other_spellings_are_the_same_words(one: str, other: str) -> None:
-    assert normalised(one) == normalised(other)
-
-
-def test_words_of_other_scripts_are_words() -> None:
-    assert similarity("Карта рек", "карта рек") == 1
-    assert similarity("Карта рек", "地図") == 0
+    assert normalised(one) == normalised(other) != frozenset()
+    assert normalised("…") == frozenset()
 
 
 def test_similarity_is_the_harmonic_mean_of_jaccard_and_containment() -> None:
@@ -45,7 +42,6 @@ def test_similarity_is_symmetric_and_whole_for_the_same_words(first: str, second
     ("first", "second", "expected"),
     [
         ("Ada B. Roe", "A. B. Roe", True),
-        ("Ada B. Roe", "Roe", True),
         ("Roe A", "Ada Roe", True),
         ("Zoë Müller", "Z. Muller", True),
         ("Ada Roe", "Ben Roe", False),

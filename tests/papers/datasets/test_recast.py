@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from citerec.errors import InputError
-from citerec.evaluation.results import Results
-from citerec.papers.citesum.data import Recast, discipline_of, recast_file
+from citerec.papers.citesum.data import Recast, recast_file
 from citerec.write.task_files import parse_task, read_tasks, task_record
 from citerec.write.tasks import PREFIX, Source
 from tests.conftest import Citerec, write_lines
@@ -40,23 +39,6 @@ def test_citesum_is_read_though_papers_are_cited_again(published: Path) -> None:
     assert all(parse_task(task_record(task)) == task for task in tasks)
 
 
-def test_xsum_and_gigaword_are_read() -> None:
-    task = parse_task({"document": "It rained.\nA lot.", "summary": "Rain.", "id": "35232142"})
-    assert (task.task_id, task.sources, task.targets) == ("35232142", (Source("It rained.\nA lot."),), ("Rain.",))
-    assert parse_task({"document": "it rained .", "summary": "rain"}, "line-1").task_id == "line-1"
-    # Our own records of related work have the rest of the paper as their document.
-    own = parse_task({"input": ["A."], "target": "B.", "document": [], "summary": "C."})
-    assert own.targets == ("B.",)
-
-
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [("Art", "Art"), ([None, " ", "Art"], "Art"), ({"mag_field_of_study": None}, None), (" ", None), (3, None)],
-)
-def test_the_first_field_of_study_is_the_discipline(value: object, found: str | None) -> None:
-    assert discipline_of({"discipline": value}) == found
-
-
 def test_with_several_goals_each_task_is_written_for_each(published: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     counts = recast_file(published, out, Recast(("summary", "title", "discipline")))
@@ -73,20 +55,12 @@ def test_with_several_goals_each_task_is_written_for_each(published: Path, tmp_p
     assert [task.dataset for task in first] == ["summary", "title", "discipline"]
     assert [task.targets[0] for task in first] == ["0 trees were grown in REF .", "Trees 0", "Biology"]
     assert [task.extra[PREFIX] for task in first] == ["summary:", "title:", "discipline:"]
-    # What is to be written is nowhere in what is read, and they are known to be about one paper.
-    assert [task.sources[0].title for task in first] == ["Trees 0", "", "Trees 0"]
-    assert {task.sources[0].paper_id for task in first} == {"p0"}
-
-
-def test_more_of_the_paper_is_read_but_never_the_target(published: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
     recast_file(published, out, Recast(("title",), ("title", "discipline", "introduction")))
     texts = [task.sources[0].text for task in read_tasks(out)]
     assert texts == ["Biology. We grow 0 trees.", "We grow 2 trees.", "Biology. We grow 3 trees. Trees ?"]
-    recast_file(published, out, Recast(parts=("title",)))
-    assert [task.sources[0].text for task in read_tasks(out)][:2] == ["Trees 0. We grow 0 trees.", "We grow 1 trees."]
-    assert [task.dataset for task in read_tasks(out)] == [""] * 4
-    assert PREFIX not in next(read_tasks(out)).extra
+    # What is to be written is nowhere in what is read, and they are known to be about one paper.
+    assert [task.sources[0].title for task in first] == ["Trees 0", "", "Trees 0"]
+    assert {task.sources[0].paper_id for task in first} == {"p0"}
 
 
 def test_the_command_recasts_and_says_what_is_wrong(citerec_here: Citerec, published: Path, tmp_path: Path) -> None:
@@ -108,19 +82,3 @@ def test_the_command_recasts_and_says_what_is_wrong(citerec_here: Citerec, publi
         assert (tmp_path / "o.jsonl").read_bytes() == before
     with pytest.raises(InputError, match="the tasks themselves"):
         recast_file(published, published, Recast())
-
-
-def test_disciplines_are_measured_by_f1(citerec_here: Citerec, published: Path, tmp_path: Path) -> None:
-    records = [
-        {"id": str(number), "input": ["A."], "target": target, "prediction": text, "writer": "mine"}
-        for number, (target, text) in enumerate([("Art", " art"), ("Art", "Biology"), ("Biology", "Biology")] * 2)
-    ]
-    write_lines(tmp_path / "mine.jsonl", records)
-    arguments = ("eval-text", "mine.jsonl", "--metrics", "labels", "--resamples", 100, "--out", "results")
-    done = citerec_here(*arguments)
-    assert done.returncode == 0, done.stderr
-    assert "66.67" in done.stdout
-    (summary,) = Results.read(tmp_path / "results").systems["mine"].summaries["labels"].values()
-    # Of Art one of two is found, never wrongly: F1 2/3; of Biology all, once wrongly: 2/3.
-    assert summary["values"] == {name: pytest.approx(2 / 3) for name in ("macro_f1", "weighted_f1", "accuracy")}
-    assert "macro_f1" in (tmp_path / "results" / "report.html").read_text()

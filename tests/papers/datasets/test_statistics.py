@@ -4,13 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from sklearn.feature_extraction.text import TfidfVectorizer
 
-from citerec.errors import CiterecError, InputError, ModelError
-from citerec.papers.common import statistics
-from citerec.papers.common.statistics import near_pairs, statistics_table, task_statistics, tfidf
+from citerec.errors import InputError
+from citerec.papers.common.statistics import task_statistics
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 
@@ -30,7 +27,7 @@ def spread(mean: Any, median: float | None) -> dict[str, Any]:
     return {"mean": pytest.approx(mean), "median": median}
 
 
-def test_tasks_and_targets_are_described(tasks: Path) -> None:
+def test_tasks_and_targets_are_described(tasks: Path, tmp_path: Path) -> None:
     found = task_statistics({"mine": tasks}, over=(3, 5))["sets"]["mine"]
     assert (found["tasks"], found["targets"]) == (3, 3)
     assert found["sources"] == spread(4 / 3, 1)
@@ -45,36 +42,9 @@ def test_tasks_and_targets_are_described(tasks: Path) -> None:
     assert found["novelty"]["4"] == {"mean": None, "median": None}
     assert found["inputs_over"] == {"3": pytest.approx(2 / 3), "5": pytest.approx(1 / 3)}
     assert found["targets_over"] == {"3": pytest.approx(1 / 3), "5": 0}
-
-
-def test_tokens_of_a_model_count_those_at_both_ends(tasks: Path, tmp_path: Path) -> None:
     folder = write_tiny_bart(tmp_path / "bart", ["One two three four."])
-    found = task_statistics({"mine": tasks}, tokenizer=str(folder), near=None)
-    assert found["settings"]["tokens"] == str(folder)
-    assert found["sets"]["mine"]["input_tokens"]["median"] == 6
-    assert found["sets"]["mine"]["near"] is None
-    with pytest.raises(ModelError, match="nowhere"):
-        task_statistics({"mine": tasks}, tokenizer="./nowhere")
-
-
-def test_near_pairs_are_those_of_the_whole_square(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = np.random.default_rng(3)
-    words = [f"w{number}" for number in range(60)]
-    weights = 1 / np.arange(1, 61)
-    texts = [list(drawn.choice(words, 12, p=weights / weights.sum())) for _ in range(120)]
-    texts += [[*text[:11], str(drawn.choice(words))] for text in texts[:60]] + [[], texts[0], texts[0][::-1]]
-    joined = [" ".join(text) for text in texts]
-    monkeypatch.setattr(statistics, "_ROWS_AT_ONCE", 50)
-    square = TfidfVectorizer().fit_transform(joined)
-    cosines = (square @ square.T).toarray()
-    vectors = tfidf(iter(joined))
-    for cosine in (0.5, 0.7, 0.9):
-        expected = np.argwhere(np.triu(cosines > cosine, 1))
-        assert len(expected) > 3
-        assert near_pairs(vectors, None, cosine).tolist() == expected.tolist()
-    expected = np.argwhere(cosines[:100, 100:] > 0.9)
-    assert near_pairs(vectors[:100], vectors[100:], 0.9).tolist() == expected.tolist()
-    assert near_pairs(tfidf(["", "a"]), None, 0.9).shape == (0, 2)  # nothing in them is a word
+    of_model = task_statistics({"mine": tasks}, tokenizer=str(folder), near=None)["sets"]["mine"]
+    assert of_model["input_tokens"]["median"] == 6  # with those at both ends
 
 
 def test_tasks_of_nearly_the_same_input_are_found(tmp_path: Path) -> None:
@@ -90,11 +60,9 @@ def test_tasks_of_nearly_the_same_input_are_found(tmp_path: Path) -> None:
     assert of_first["against"] == {"pairs": 1, "share": 0.25}
     assert of_other["near"]["pairs"] == 0
     assert of_other["against"]["share"] == 1
-    rows = {name: values for name, *values in statistics_table(found).rows}
-    assert rows["against share"] == [0.25, 1]
 
 
-def test_the_command_prints_a_table_or_json(citerec_here: Citerec, tasks: Path) -> None:
+def test_the_command_prints_a_table_or_json_or_what_is_wrong(citerec_here: Citerec, tasks: Path) -> None:
     arguments = ("data", "statistics", f"mine={tasks}", tasks, "--over", "3")
     table = citerec_here(*arguments)
     assert table.returncode == 0, table.stderr
@@ -102,21 +70,14 @@ def test_the_command_prints_a_table_or_json(citerec_here: Citerec, tasks: Path) 
     found = json.loads(citerec_here(*arguments, "--format", "json").stdout)
     assert found["sets"]["mine"] == found["sets"]["tasks"]
     assert found["sets"]["mine"]["inputs_over"] == {"3": pytest.approx(2 / 3)}
-
-
-def test_what_is_wrong_is_said_in_one_line(citerec_here: Citerec, tasks: Path) -> None:
-    for arguments, words in (
+    with pytest.raises(InputError, match="is no cosine"):
+        task_statistics({"mine": tasks}, near=0.0)
+    for wrong, words in (
         ((tasks, tasks), "two files have the name tasks"),
         ((tasks, "--over", "many"), "--over 'many'"),
-        ((tasks, "--near", 1), "--near"),
         ((tasks, "--near", 0, "--against", tasks), "nothing says what is nearly the same"),
         (("none.jsonl",), "none.jsonl"),
     ):
-        wrong = citerec_here("data", "statistics", *arguments)
-        assert wrong.returncode == 2
-        assert words in wrong.stderr
-        assert len(wrong.stderr.splitlines()) == 1
-    kinds: list[tuple[type[CiterecError], float]] = [(InputError, 0.0), (InputError, 1.0)]
-    for kind, near in kinds:
-        with pytest.raises(kind, match="is no cosine"):
-            task_statistics({"mine": tasks}, near=near)
+        failed = citerec_here("data", "statistics", *wrong)
+        assert failed.returncode == 2
+        assert words in failed.stderr and len(failed.stderr.splitlines()) == 1
