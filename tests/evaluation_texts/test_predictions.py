@@ -25,14 +25,14 @@ def test_writers_are_systems_on_the_same_tasks(predictions: Predictions) -> None
     for name, texts in predictions.systems.items():
         assert tuple(text.text for text in texts) == WRITTEN[name]
         assert [text.task for text in texts] == list(predictions.tasks)
-    assert (predictions.asked, predictions.left_out, set(predictions.missing.values())) == (len(TARGETS), 0, {0})
+    assert (predictions.total, predictions.left_out, set(predictions.missing.values())) == (len(TARGETS), 0, {0})
 
 
 def test_only_tasks_that_all_answered_are_compared(tmp_path: Path, files: Texts) -> None:
     found = read(files["copy"], write_lines(tmp_path / "few.jsonl", [record("noise", number) for number in (4, 1)]))
     assert [task.task_id for task in found.tasks] == ["task-1", "task-4"]
     assert [text.text for text in found.systems["noise"]] == [WRITTEN["noise"][1], WRITTEN["noise"][4]]
-    assert (found.asked, found.left_out, found.missing) == (6, 4, {"copy": 0, "noise": 4})
+    assert (found.total, found.left_out, found.missing) == (6, 4, {"copy": 0, "noise": 4})
 
 
 @pytest.mark.parametrize(
