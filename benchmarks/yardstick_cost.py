@@ -4,6 +4,7 @@ The peer by words is the library bm25s on the same texts (numpy backend, English
 rounds the cheapest counts, for citerec and for the peer: what disturbs a measurement only ever adds.
 """
 
+import functools
 import shutil
 import statistics
 import sys
@@ -11,12 +12,10 @@ import sysconfig
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yardstick_citerec as citerec
-
-if TYPE_CHECKING:
-    from yardstick import Yardstick
+from yardstick_parts import DATA, TRAINING, Yardstick, read_gzip, read_lines, write, write_lines
 
 Costs = dict[str, float]
 ROUNDS = 3
@@ -24,13 +23,13 @@ SENTENCE = "Pseudo relevance feedback expands the query with words of the first 
 QUERIES, K, FEW, TRAINED = 150, 100, 5000, 500
 
 
-def start(_: "Yardstick") -> Costs:
+def start(_: Yardstick) -> Costs:
     """`citerec --help`; peer: importing numpy."""
     ours = [citerec.call("--help") for _ in range(ROUNDS)]
     return costs(ours, [python("import numpy") for _ in range(ROUNDS)])
 
 
-def build(yardstick: "Yardstick") -> Costs:
+def build(yardstick: Yardstick) -> Costs:
     """`index build` of data/acm by words; peer: the same by bm25s."""
     ours, peers = [], []
     for _ in range(2):
@@ -41,7 +40,7 @@ def build(yardstick: "Yardstick") -> Costs:
     return {**costs(ours, peers), "index MB": megabytes(yardstick.work / "cost-built")}
 
 
-def add(yardstick: "Yardstick") -> Costs:
+def add(yardstick: Yardstick) -> Costs:
     """`index add` of one paper to 5,000; peer: bm25s builds of the 5,000."""
     few = yardstick.folder("cost-few-source", lambda out: first_papers(yardstick, out))
     one = few / "one.jsonl"
@@ -56,7 +55,7 @@ def add(yardstick: "Yardstick") -> Costs:
     return costs(ours, peers)
 
 
-def recommend(yardstick: "Yardstick", system: str | None) -> Costs:
+def recommend(yardstick: Yardstick, system: str | None) -> Costs:
     """`recommend` on data/acm, cold; peer: bm25s opens its index and answers."""
     if not (yardstick.work / "cost-peer").exists():
         peer("build", source(yardstick), yardstick.work / "cost-peer")
@@ -64,7 +63,7 @@ def recommend(yardstick: "Yardstick", system: str | None) -> Costs:
     return costs(ours, [peer("ask", yardstick.work / "cost-peer", SENTENCE) for _ in range(ROUNDS)])
 
 
-def queries(yardstick: "Yardstick") -> Costs:
+def queries(yardstick: Yardstick) -> Costs:
     """A query of a process that is open, 100 papers each; peer: bm25s, query by query in the same process."""
     if not (yardstick.work / "cost-peer").exists():
         peer("build", source(yardstick), yardstick.work / "cost-peer")
@@ -93,10 +92,8 @@ def time_queries(index: Path, contexts: Path, peer_index: Path) -> Costs:
     return {**{f"{name} ms": value for name, value in medians.items()}, **ratios}
 
 
-def train(yardstick: "Yardstick") -> Costs:
+def train(yardstick: Yardstick) -> Costs:
     """`train ltr` on data/acl with 500 contexts; peer: LightGBM learns to rank numbers drawn at random."""
-    from yardstick import TRAINING
-
     ours, peers = [], []
     for _ in range(2):
         shutil.rmtree(out := yardstick.work / "cost-trained", ignore_errors=True)
@@ -106,12 +103,12 @@ def train(yardstick: "Yardstick") -> Costs:
     return costs(ours, peers)
 
 
-def environment(_: "Yardstick") -> Costs:
+def environment(_: Yardstick) -> Costs:
     """The size of the environment that this runs in."""
     return {"environment MB": megabytes(Path(sysconfig.get_paths()["purelib"]))}
 
 
-PARTS: dict[str, Callable[["Yardstick"], Costs]] = {
+PARTS: dict[str, Callable[[Yardstick], Costs]] = {
     "start": start,
     "index build": build,
     "index add": add,
@@ -135,25 +132,25 @@ def megabytes(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
-def source(yardstick: "Yardstick") -> Path:
-    """data/acm."""
-    from yardstick import DATA
+def cost(yardstick: Yardstick) -> None:
+    """Writes cost.json."""
+    parts = {name: yardstick.kept(f"cost/{name}", functools.partial(make, yardstick)) for name, make in PARTS.items()}
+    write(yardstick.out / "cost.json", parts)
 
+
+def source(yardstick: Yardstick) -> Path:
+    """data/acm."""
     return yardstick.folder("acm-source", lambda out: out.symlink_to(DATA / "acm"))
 
 
-def drawn_lines(yardstick: "Yardstick", out: Path) -> None:
+def drawn_lines(yardstick: Yardstick, out: Path) -> None:
     """Writes the contexts that are asked."""
-    from yardstick import write_lines
-
     write_lines(out, yardstick.drawn("acm")[:QUERIES])
 
 
-def first_papers(yardstick: "Yardstick", out: Path) -> None:
+def first_papers(yardstick: Yardstick, out: Path) -> None:
     """Writes 5,000 papers of data/acm as JSON Lines, and one more beside them."""
     from itertools import islice
-
-    from yardstick import read_gzip, write_lines
 
     abstracts = {number: one["abstract"] for number, one in read_gzip(source(yardstick) / "abstracts")}
     papers = islice(read_gzip(source(yardstick) / "papers"), FEW + 1)
@@ -183,7 +180,6 @@ def peer_build(folder: str, out: str) -> None:
     """bm25s reads, tokenizes and indexes the titles and abstracts of a folder."""
     import bm25s
     import Stemmer
-    from yardstick import read_gzip, read_lines
 
     if (Path(folder) / "abstracts").is_dir():
         abstracts = {number: one["abstract"] or "" for number, one in read_gzip(Path(folder) / "abstracts")}

@@ -77,7 +77,9 @@ def test_where_a_tldr_comes_from() -> None:
         Tldr(none, writer.write(TextTask("2", (Source.of(none),))).text, "trained"),
         Tldr(nothing, None, "corpus"),
     ]
-    assert list(tldrs([own], open_writer("ext-lead", "tldr"), rewrite=True)) == [Tldr(own, "Graphs are hard.", "ext-lead")]
+    assert list(tldrs([own], open_writer("ext-lead", "tldr"), rewrite=True)) == [
+        Tldr(own, "Graphs are hard.", "ext-lead")
+    ]
 
 
 FAST = "We propose a fast method for sorting."
