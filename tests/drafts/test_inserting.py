@@ -7,7 +7,7 @@ from hypothesis import example, given, strategies as st
 
 from citerec.drafts import Files, read_draft
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.filling import FITTING, Filling, as_source, listed, sentence_end
+from citerec.drafts.filling import FITTING, Filling, as_source, draft_hits, sentence_end
 from citerec.errors import InputError
 from citerec.records import Answer, Context, Hit, Paper
 from tests.drafts.mangled import mangled
@@ -75,7 +75,7 @@ def test_own_papers_that_fit_come_first_each_with_its_rank() -> None:
     third = Paper("3", "Trees that vote", year=2001)
 
     def shown(*hits: Hit, **options: bool) -> list[tuple[int, str | None, bool, str]]:
-        found = listed(Answer(Context(text="Networks that remember <REF>."), hits), own, **options)
+        found = draft_hits(Answer(Context(text="Networks that remember <REF>."), hits), own, **options)
         return [(one.hit.rank, one.key, one.comes_first, one.paper.paper_id) for one in found]
 
     ours = [(2, "preprint", True, "20"), (3, "third", True, "3")]  # the edition that the bibliography has
