@@ -8,11 +8,12 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import entropy
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from citerec.discourse.classifier import TAGGER_DIRECTORY, Paragraph, TaggerManifest
 from citerec.discourse.linear import LinearModel, LinearTagger, marginals, tfidf
-from citerec.discourse.tagger import open_tagger
+from citerec.discourse.tagger import kl_divergence, open_tagger, shares_of
 from citerec.errors import InputError, ModelError
 from tests.discourse.toy import paragraphs, sentences
 
@@ -28,13 +29,18 @@ def _save(tagger: LinearTagger, folder: Path) -> Path:
     return folder
 
 
-def test_it_learns_sentences_by_what_they_say() -> None:
+def test_it_learns_sentences_by_what_they_say_and_by_what_stands_before_them() -> None:
     tagger = _fit(sentences())
-    asked = ["On chess we use the toolkit of Roy (2007).", "Many have worked on chess (Roy, 2007; Day, 2008)."]
-    assert tagger.tag([[text] for text in asked]) == [("method",), ("background",)]
-
-
-def test_it_learns_sentences_by_what_stands_before_them() -> None:
+    texts = [
+        ["Many have worked on chess (Roy, 2007; Day, 2008).", "For chess we use the toolkit of Lee et al. (2005)."],
+        ["Our result on chess is higher than that of Lee (2003)."],
+        ["For speech we use the toolkit of Lee et al. (1999)."],
+    ]
+    assert tagger.tag([texts[0][:1], *texts[1:]]) == [("background",), ("result",), ("method",)]
+    assert shares_of(tagger, texts) == {"background": 0.25, "method": 0.5, "result": 0.25}
+    assert shares_of(tagger, [texts[2], []]) == {"background": 0.0, "method": 1.0, "result": 0.0}
+    with pytest.raises(InputError, match="no sentence"):
+        shares_of(tagger, [[]])
     tagger = _fit(paragraphs())
     summary, ours = "Roy et al. (2007) study chess.", "We study chess too."
     assert tagger.tag([[summary, "They do so.", ours], [ours, "They do so.", summary]]) == [
@@ -43,41 +49,39 @@ def test_it_learns_sentences_by_what_stands_before_them() -> None:
     ]
 
 
-def test_what_is_opened_is_what_was_trained(tmp_path: Path) -> None:
-    trained = _fit(paragraphs())
-    opened = open_tagger(_save(trained, tmp_path / "mine"))
+@given(*[st.lists(st.integers(0, 20), min_size=3, max_size=3).filter(any)] * 2)
+def test_the_divergence_of_shares_is_scipys(reference: list[int], system: list[int]) -> None:
+    one, other = (dict(zip("abc", np.divide(counts, sum(counts)), strict=True)) for counts in (reference, system))
+    # In nats; infinite where a label is missing.
+    assert kl_divergence(one, other) == pytest.approx(entropy(reference, system), abs=1e-12)
+
+
+def test_what_is_opened_is_what_was_trained_and_damage_is_named(tmp_path: Path) -> None:
+    folder, again = (_save(_fit(paragraphs()), tmp_path / name) for name in ("mine", "again"))
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert kept == {path.name: path.read_bytes() for path in again.iterdir()}
+    trained, opened = _fit(paragraphs()), open_tagger(folder)
     assert (opened.name, opened.scheme, opened.labels) == ("mine", "toy", trained.labels)
-    asked = [paragraph.sentences for paragraph in paragraphs()] + [("Nothing of the kind.",), (), ("",)]
-    for one, other in zip(trained.probabilities(asked), opened.probabilities(asked), strict=True):
+    texts = [paragraph.sentences for paragraph in paragraphs()] + [("Nothing of the kind.",), (), ("",)]
+    for one, other in zip(trained.probabilities(texts), opened.probabilities(texts), strict=True):
         assert np.array_equal(one, other)
         assert one.sum(axis=1) == pytest.approx(1)
-    assert opened.tag(asked) == trained.tag(asked)
     assert opened.tag([]) == []
-    assert [len(labels) for labels in opened.tag(asked)] == [len(texts) for texts in asked]
-
-
-def test_the_same_seed_gives_the_same_bytes_and_damage_is_named(tmp_path: Path) -> None:
-    folders = [_save(_fit(sentences()), tmp_path / name) for name in ("one", "other")]
-    kept = {path.name: path.read_bytes() for path in folders[0].iterdir()}
-    assert kept == {path.name: path.read_bytes() for path in folders[1].iterdir()}
+    assert [len(labels) for labels in opened.tag(texts)] == [len(one) for one in texts]
     later = orjson.dumps(orjson.loads(kept["manifest.json"]) | {"version": 2})
     for name, content, message in (
-        ("vocabulary.json", None, "is damaged"),
         ("vocabulary.json", b'{"words": ["one"]}', "is damaged"),
-        ("vocabulary.json", b"[]", "is damaged"),
         ("weights.safetensors", b"nothing", "is damaged"),
         ("manifest.json", later, "version"),
     ):
-        (folders[0] / name).unlink() if content is None else (folders[0] / name).write_bytes(content)
+        (folder / name).write_bytes(content)
         with pytest.raises(ModelError, match=message):
-            open_tagger(folders[0])
-        (folders[0] / name).write_bytes(kept[name])
-    for folder in (tmp_path / "nothing", tmp_path):
-        with pytest.raises(ModelError, match=str(folder)):
             open_tagger(folder)
-
-
-def test_sentences_without_anything_in_common_are_too_few() -> None:
+        (folder / name).write_bytes(kept[name])
+    (folder / "vocabulary.json").unlink()
+    for wrong in (folder, tmp_path / "nothing", tmp_path):
+        with pytest.raises(ModelError, match=str(wrong)):
+            open_tagger(wrong)
     few = [Paragraph("1", ("Chess.",), ("method",)), Paragraph("2", ("Speech",), ("result",))]
     with pytest.raises(InputError, match="too little in common"):
         _fit(few)
@@ -103,13 +107,11 @@ def test_a_model_runs_on_the_vectors_of_scikit_learn(learned: list[list[str]], a
         assert half == pytest.approx(whole / 2)
 
 
-_finite = st.floats(-5, 5)
-
-
 @given(st.data(), st.integers(1, 4), st.integers(2, 3))
 def test_marginals_are_those_of_all_sequences(data: st.DataObject, length: int, labels: int) -> None:
-    alone = data.draw(arrays(np.float64, (length, labels), elements=_finite))
-    following = data.draw(arrays(np.float64, (labels, labels), elements=_finite))
+    alone, following = (
+        data.draw(arrays(np.float64, (rows, labels), elements=st.floats(-5, 5))) for rows in (length, labels)
+    )
     expected = np.zeros_like(alone)
     for row in itertools.product(range(labels), repeat=length):
         weight = np.exp(alone[range(length), row].sum() + sum(following[pair] for pair in itertools.pairwise(row)))

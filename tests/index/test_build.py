@@ -8,8 +8,10 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from citerec.errors import BuildError, IndexUnusableError, SourceError
 from citerec.index.build import BuildOptions, add_to_index, build_index
@@ -17,7 +19,7 @@ from citerec.index.describe import describe, list_indexes, verify
 from citerec.index.manifest import Layout, generation_of, is_index, open_store
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from tests.conftest import s2ag_paper, write_lines
+from tests.conftest import DEMO, s2ag_paper, write_lines
 
 WORDS = "retrieval ranking citation neural graph index query corpus model language entropy protein galaxy".split()
 
@@ -52,354 +54,238 @@ def answers(index: Path) -> list[tuple[str, float]]:
     return [(hit.paper.paper_id, hit.score) for hit in hits]
 
 
-def test_a_build_counts_what_it_read(release: Path, tmp_path: Path) -> None:
-    manifest = build_index([release], tmp_path / "x")
+def manifest_of(index: Path) -> dict[str, Any]:
+    return json.loads((generation_of(index) / "manifest.json").read_bytes())  # type: ignore[no-any-return]
+
+
+def test_a_build_counts_what_it_read_and_is_the_same_whatever_the_workers(release: Path, tmp_path: Path) -> None:
+    manifest = build_index([release], tmp_path / "one", BuildOptions(workers=1))
     counts = manifest.counts
     assert (counts.papers, counts.with_abstract, counts.with_tldr, counts.with_year) == (2000, 1000, 1, 2000)
     assert (counts.citances, counts.with_citances, counts.unmatched, counts.bad) == (499, 499, 1, 0)
     assert sum(source.without_context for source in manifest.sources) == 2
-    assert verify(tmp_path / "x") == []
-
-
-def test_the_same_sources_give_the_same_index_whatever_the_workers(release: Path, tmp_path: Path) -> None:
-    first = build_index([release], tmp_path / "one", BuildOptions(workers=1))
+    assert verify(tmp_path / "one") == []
     second = build_index([release], tmp_path / "two", BuildOptions(workers=2))
-    assert first.fingerprint == second.fingerprint
-    assert answers(tmp_path / "one") == answers(tmp_path / "two")
+    assert second.fingerprint == manifest.fingerprint
+    found = answers(tmp_path / "one")
+    assert answers(tmp_path / "two") == found
+    # Adding the same again changes nothing.
+    assert add_to_index([release], tmp_path / "one") == manifest
+    after = add_to_index([*(release / "papers").iterdir()], tmp_path / "one")
+    assert (after.fingerprint, after.counts.duplicates) == (manifest.fingerprint, 2000)
+    assert answers(tmp_path / "one") == found
 
 
 def test_adding_gives_what_a_build_from_all_sources_gives(release: Path, tmp_path: Path) -> None:
     more = tmp_path / "more"
-    write_lines(
-        more / "papers" / "p.jsonl", [s2ag_paper(7, "A new title on galaxies", year=2001), s2ag_paper(5000, "New")]
-    )
+    papers = [s2ag_paper(7, "A new title on galaxies", year=2001), s2ag_paper(5000, "New")]
+    said = {"citationid": 7777, "citingcorpusid": 9, "citedcorpusid": 12, "contexts": ["neural citation graphs"]}
+    write_lines(more / "papers" / "p.jsonl", papers)
     write_lines(more / "abstracts" / "a.jsonl", [{"corpusid": 8, "abstract": "Now with an abstract on ranking."}])
-    write_lines(
-        more / "citations" / "c.jsonl",
-        [{"citationid": 7777, "citingcorpusid": 9, "citedcorpusid": 12, "contexts": ["neural citation graphs"]}],
-    )
+    write_lines(more / "citations" / "c.jsonl", [said])
     build_index([release, more], tmp_path / "whole")
     build_index([release], tmp_path / "grown")
     manifest = add_to_index([more], tmp_path / "grown")
-    assert asdict(manifest.counts) == json_manifest(tmp_path / "whole")["counts"]
-    assert manifest.fingerprint == json_manifest(tmp_path / "whole")["fingerprint"]
+    assert asdict(manifest.counts) == manifest_of(tmp_path / "whole")["counts"]
+    assert manifest.fingerprint == manifest_of(tmp_path / "whole")["fingerprint"]
     assert answers(tmp_path / "grown") == answers(tmp_path / "whole")
     assert verify(tmp_path / "grown") == []
 
 
 def test_an_index_keeps_its_fields_when_papers_are_added(release: Path, tmp_path: Path) -> None:
     one = write_lines(tmp_path / "one.jsonl", [{"paper_id": "x", "title": "Neural", "abstract": "Ranking of graphs."}])
-    weighted = Recipe.load(None, ["words.weights.abstract=1"])
     for asked in (True, False):
         index = tmp_path / f"index-{asked}"
         build_index([release], index, BuildOptions(layout=Layout(abstract_field=asked)))
         manifest = add_to_index([one], index, BuildOptions(layout=Layout(abstract_field=not asked)))
-        assert manifest.abstract_field == json_manifest(index)["abstract_field"] == asked
+        assert manifest.abstract_field == manifest_of(index)["abstract_field"] == asked
+    weighted = Recipe.load(None, ["words.weights.abstract=1"])
     hits = Recommender.open(tmp_path / "index-True", weighted).search("ranking graphs <REF>", k=2001)
     assert "x" in {hit.paper.paper_id for hit in hits}
 
 
-def json_manifest(index: Path) -> dict[str, object]:
-    return json.loads((generation_of(index) / "manifest.json").read_bytes())  # type: ignore[no-any-return]
-
-
-def test_adding_the_same_again_changes_nothing(release: Path, tmp_path: Path) -> None:
-    before = build_index([release], tmp_path / "x")
-    found = answers(tmp_path / "x")
-    assert add_to_index([release], tmp_path / "x") == before
-    after = add_to_index([*(release / "papers").iterdir()], tmp_path / "x")
-    assert after.fingerprint == before.fingerprint
-    assert after.counts.duplicates == 2000
-    assert answers(tmp_path / "x") == found
-
-
-def test_of_two_records_with_one_id_the_last_wins(tmp_path: Path) -> None:
-    first = write_lines(tmp_path / "a.jsonl", [{"paper_id": "x", "title": "Old", "abstract": "Lost."}] * 2)
-    second = write_lines(tmp_path / "b.jsonl", [{"paper_id": "x", "title": "New"}])
-    assert build_index([first, second], tmp_path / "index").counts.duplicates == 2
+def test_of_two_records_with_one_id_the_last_wins_and_other_files_are_passed_over(tmp_path: Path) -> None:
+    write_lines(tmp_path / "s" / "a.jsonl", [{"paper_id": "x", "title": "Old", "abstract": "Lost."}] * 2)
+    write_lines(tmp_path / "s" / "b.jsonl", [{"paper_id": "x", "title": "New"}])
+    (tmp_path / "s" / "package.json").write_text("{}", encoding="utf-8")
+    assert build_index([tmp_path / "s"], tmp_path / "index").counts.duplicates == 2
     paper = open_store(tmp_path / "index").papers(["x"])["x"]
     assert (paper.title, paper.abstract) == ("New", None)  # a JSON Lines record is the whole paper
 
 
 def test_bad_records_go_to_the_quarantine(tmp_path: Path) -> None:
-    source = tmp_path / "x.jsonl"
-    good = "".join(json.dumps({"paper_id": n, "title": f"Paper {n}"}) + "\n" for n in range(30))
-    source.write_text(good + '{"paper_id": 77, "title": [1]}\n{"paper_id": 78, "ti', encoding="utf-8")
-    manifest = build_index([source], tmp_path / "index", BuildOptions(max_bad=0.1))
-    assert (manifest.counts.papers, manifest.counts.bad) == (30, 2)
-    lines = [
-        json.loads(line) for line in (generation_of(tmp_path / "index") / "quarantine.jsonl").read_bytes().splitlines()
-    ]
-    assert [(line["line"], line["reason"].split(":")[0]) for line in lines] == [
-        (31, "title is a list, not a str"),
-        (32, "not JSON"),
-    ]
-    assert lines[0]["shard"] == str(source)
-    assert lines[1]["beginning"] == '{"paper_id": 78, "ti'
+    source, library = tmp_path / "x.jsonl", tmp_path / "mine.bib"
+    good = "".join(json.dumps({"paper_id": n, "title": f"Paper {n}"}) + "\n" for n in range(2000))
+    # A bad beginning does not stop a good corpus.
+    source.write_text("broken\n" * 50 + good + '{"paper_id": 77, "title": [1]}\n{"paper_id": 78, "ti', encoding="utf-8")
+    entries = [f"@book{{b{n}, title={{Book {n}}}}}" for n in range(4)]
+    library.write_text("\n".join([*entries[:2], "@book{bad, title={x", *entries[2:]]), encoding="utf-8")
+    (tmp_path / "empty.bib").touch()
+    manifest = build_index([tmp_path / "empty.bib", library, source], tmp_path / "index")
+    assert (manifest.counts.papers, manifest.counts.bad) == (2004, 53)
+    lines = (generation_of(tmp_path / "index") / "quarantine.jsonl").read_bytes().splitlines()
+    first, *_, last_but_one, last = map(json.loads, lines)
+    assert first["reason"].startswith("not BibTeX, line 3: Unexpected block start")
+    assert (last_but_one["line"], last_but_one["reason"]) == (2051, "title is a list, not a str: [1]")
+    assert (last["shard"], last["reason"].split(":")[0]) == (str(source), "not JSON")
+    assert last["beginning"] == '{"paper_id": 78, "ti'
 
 
-def test_too_many_bad_records_stop_the_build_and_leave_the_old_index(release: Path, tmp_path: Path) -> None:
-    index = tmp_path / "index"
-    before = build_index([release], index)
+def test_what_cannot_be_built_leaves_the_old_index(demo_index: Path, tmp_path: Path) -> None:
+    shutil.copytree(demo_index, index := tmp_path / "index")
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"paper_id": 1, "title": "x"}\n' * 3 + "broken\n", encoding="utf-8")
-    with pytest.raises(BuildError, match=r"1 of 4 records are bad.*line 4"):
-        build_index([bad], index, BuildOptions(max_bad=0))
-    assert json_manifest(index)["fingerprint"] == before.fingerprint
+    (tmp_path / "a.bib").touch()
+    lost = write_lines(tmp_path / "abstracts" / "a.jsonl", [{"corpusid": 1, "abstract": "Of no paper."}])
+    for source, message in (
+        (bad, r"1 of 4 records are bad.*line 4"),
+        (bad, "1 of 4 records are bad"),  # what was refused once is refused again
+        (tmp_path / "a.bib", "hold no paper"),
+        (lost, "hold no paper"),
+    ):
+        with pytest.raises((BuildError, SourceError), match=message):
+            build_index([source], index, BuildOptions(max_bad=0))
+    with pytest.raises(SourceError, match="hold no paper"):
+        build_index([lost], tmp_path / "none")
+    assert not is_index(tmp_path / "none")
+    with FileLock(index / ".lock"), pytest.raises(BuildError, match="another process is building"):
+        build_index([DEMO], index)
+    assert manifest_of(index)["fingerprint"] == manifest_of(demo_index)["fingerprint"]
     assert verify(index) == []
 
 
-def test_an_empty_first_shard_is_read_like_any_other(tmp_path: Path) -> None:
-    (tmp_path / "a.bib").touch()
-    good = write_lines(tmp_path / "b.jsonl", [{"paper_id": 1, "title": "One"}])
-    assert build_index([tmp_path / "a.bib", good], tmp_path / "index").counts.papers == 1
-    with pytest.raises(SourceError, match="hold no paper"):
-        build_index([tmp_path / "a.bib"], tmp_path / "empty")
-
-
-def test_one_bad_entry_does_not_stop_a_small_library(tmp_path: Path) -> None:
-    library = tmp_path / "mine.bib"
-    entries = [f"@book{{b{n}, title={{Book {n}}}}}" for n in range(4)]
-    library.write_text("\n".join([*entries[:2], "@book{bad, title={x", *entries[2:]]), encoding="utf-8")
-    counts = build_index([library], tmp_path / "index").counts
-    assert (counts.papers, counts.bad) == (4, 1)
-    (line,) = (generation_of(tmp_path / "index") / "quarantine.jsonl").read_bytes().splitlines()
-    assert json.loads(line)["reason"].startswith("not BibTeX, line 3: Unexpected block start")
-
-
-def test_sources_without_a_paper_are_an_error(tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "abstracts" / "a.jsonl", [{"corpusid": 1, "abstract": "Of no paper."}])
-    with pytest.raises(SourceError, match="hold no paper"):
-        build_index([source], tmp_path / "index")
-    assert not is_index(tmp_path / "index")
-
-
-def test_a_folder_that_is_no_index_is_never_overwritten(release: Path, tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
-    precious.mkdir()
-    (precious / "thesis.tex").write_text("years of work", encoding="utf-8")
-    with pytest.raises(SourceError, match="is not an index"):
-        build_index([release], precious)
-    assert (precious / "thesis.tex").exists()
-
-
-def test_a_reader_keeps_its_index_while_another_takes_its_place(release: Path, tmp_path: Path) -> None:
-    index = tmp_path / "index"
-    build_index([release], index)
-    reader = Recommender.open(index)
-    before = reader.search("neural ranking <REF>", k=5)
-    build_index([write_lines(tmp_path / "o.jsonl", [{"paper_id": "only", "title": "Only neural"}])], index)
-    assert reader.search("neural ranking <REF>", k=5) == before
-    assert [hit.paper.paper_id for hit in Recommender.open(index).search("neural <REF>")] == ["only"]
-
-
-def test_two_builders_of_one_index_do_not_meet(release: Path, tmp_path: Path) -> None:
-    from filelock import FileLock
-
-    (tmp_path / "index").mkdir()
-    with FileLock(tmp_path / "index" / ".lock"), pytest.raises(BuildError, match="another process is building"):
-        build_index([release], tmp_path / "index")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda index: (generation_of(index) / "manifest.json").unlink(), "has no manifest.json"),
-        (lambda index: (index / "CURRENT").unlink(), "has no manifest.json"),
-        (lambda index: (index / "CURRENT").write_text("7"), "has no manifest.json"),
-        (lambda index: (generation_of(index) / "manifest.json").write_text("{"), "is broken"),
-        (lambda index: edit(index, version=99), r"of another version \(version: Input should be 6\)"),
-        (lambda index: edit(index, kind="other"), r"\(kind: Input should be 'citerec-index'\)"),
-        (lambda index: shutil.rmtree(index), "there is no index"),
-        (lambda index: shutil.rmtree(generation_of(index) / "columns"), "cannot be read .* Build the index again"),
-        (lambda index: shutil.rmtree(generation_of(index) / "words"), "cannot be read .* Build the index again"),
-        (lambda index: shutil.rmtree(generation_of(index) / "words" / "title"), "cannot be read"),
-        (lambda index: mix(generation_of(index) / "words"), "damaged: its files do not fit together"),
-    ],
-)
-def test_what_is_no_index_is_told_apart(demo_index: Path, tmp_path: Path, change: object, message: str) -> None:
-    index = tmp_path / "copy"
-    shutil.copytree(demo_index, index)
-    change(index)  # type: ignore[operator]
-    with pytest.raises(IndexUnusableError, match=message):
-        Recommender.open(index)
+def test_a_folder_that_is_no_index_is_never_overwritten_and_a_link_is_followed(tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "one.jsonl", [{"paper_id": "1", "title": "One"}])
+    for name, text in (("thesis.tex", "years of work"), ("manifest.json", '{"name": "my extension", "version": 3}')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text(text, encoding="utf-8")
+        with pytest.raises(SourceError, match="is not an index"):
+            build_index([source], tmp_path / name)
+        assert (tmp_path / name / name).read_text() == text
+    (tmp_path / "big").mkdir()
+    (link := tmp_path / "link").symlink_to(tmp_path / "big" / "index")
+    for _ in range(2):
+        build_index([source], link)
+    assert link.is_symlink()
+    assert generation_of(tmp_path / "big" / "index").name == "2"
 
 
 def edit(index: Path, **values: object) -> None:
-    path = generation_of(index) / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    (generation_of(index) / "manifest.json").write_text(json.dumps({**manifest_of(index), **values}))
 
 
 def mix(words: Path) -> None:
     shutil.copyfile(words / "title" / "data.csc.index.npy", words / "contents" / "data.csc.index.npy")
 
 
-def test_verify_finds_damage(demo_index: Path, tmp_path: Path) -> None:
-    def damaged(name: str) -> Path:
-        shutil.copytree(demo_index, index := tmp_path / name)
-        return generation_of(index)
-
-    for number, name in enumerate(("words/contents/data.csc.index.npy", "columns/ids.npy", "columns/years.npy")):
-        flipped = damaged(str(number))
-        data = bytearray((flipped / name).read_bytes())
-        data[-10] ^= 0xFF
-        (flipped / name).write_bytes(data)
-        (fault,) = verify(flipped.parent)
-        assert f"{name} is damaged" in fault
-        (flipped / name).unlink()
-        assert f"{name} is missing" in verify(flipped.parent)[0]
-
-    edited = damaged("store")
-    with sqlite3.connect(edited / "papers.sqlite") as database:
-        database.execute("UPDATE papers SET title = 'forged' WHERE paper_id = '900000001'")
-    assert "fingerprint" in verify(edited.parent)[0]
-
-    torn = damaged("torn")
-    os.truncate(torn / "papers.sqlite", (torn / "papers.sqlite").stat().st_size // 2)
-    assert "paper store" in verify(torn.parent)[0]
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda index: (generation_of(index) / "manifest.json").unlink(), "has no manifest.json"),
+        (lambda index: (index / "CURRENT").write_text("7"), "has no manifest.json"),
+        (lambda index: (generation_of(index) / "manifest.json").write_text("{"), "is broken"),
+        (lambda index: edit(index, version=99), r"of another version \(version: Input should be 6\)"),
+        (lambda index: edit(index, kind="other"), r"\(kind: Input should be 'citerec-index'\)"),
+        (lambda index: shutil.rmtree(index), "there is no index"),
+        (lambda index: shutil.rmtree(generation_of(index) / "columns"), "cannot be read .* Build the index again"),
+        (lambda index: shutil.rmtree(generation_of(index) / "words" / "title"), "cannot be read"),
+        (lambda index: mix(generation_of(index) / "words"), "damaged: its files do not fit together"),
+    ],
+)
+def test_what_is_no_index_is_told_apart(
+    demo_index: Path, tmp_path: Path, change: Callable[[Path], object], message: str
+) -> None:
+    shutil.copytree(demo_index, index := tmp_path / "copy")
+    change(index)
+    with pytest.raises(IndexUnusableError, match=message):
+        Recommender.open(index)
 
 
-def test_verify_writes_nothing(demo_index: Path, tmp_path: Path) -> None:
-    """An index that may only be read is whole too."""
+def test_verify_finds_damage_and_writes_nothing(demo_index: Path, tmp_path: Path) -> None:
     shutil.copytree(demo_index, index := tmp_path / "index")
     (index / ".lock").unlink(missing_ok=True)
     before = sorted(index.rglob("*"))
     assert verify(index) == []
     assert sorted(index.rglob("*")) == before
+    for name in ("words/contents/data.csc.index.npy", "columns/ids.npy", "columns/years.npy"):
+        path = generation_of(index) / name
+        data = path.read_bytes()
+        path.write_bytes(data[:-10] + bytes([data[-10] ^ 0xFF]) + data[-9:])
+        (fault,) = verify(index)
+        assert f"{name} is damaged" in fault
+        path.unlink()
+        assert f"{name} is missing" in verify(index)[0]
+        path.write_bytes(data)
+    with contextlib.closing(sqlite3.connect(generation_of(index) / "papers.sqlite")) as database, database:
+        database.execute("UPDATE papers SET title = 'forged' WHERE paper_id = '900000001'")
+    assert "fingerprint" in verify(index)[0]
 
 
 def test_an_index_describes_itself(demo_index: Path) -> None:
     description = describe(demo_index)
-    assert description.manifest.counts.papers == 252
-    assert sum(description.years.values()) == 252
+    assert description.manifest.counts.papers == sum(description.years.values()) == 252
     assert next(iter(description.fields.values())) >= 14
     (listed,) = list_indexes(demo_index.parent)
-    assert listed["papers"] == description.manifest.counts.papers
+    assert listed["papers"] == 252
 
 
-def test_a_folder_with_some_other_manifest_is_never_overwritten(release: Path, tmp_path: Path) -> None:
-    extension = tmp_path / "extension"
-    extension.mkdir()
-    (extension / "manifest.json").write_text('{"name": "my extension", "version": 3}', encoding="utf-8")
-    with pytest.raises(SourceError, match="is not an index"):
-        build_index([release], extension)
-    assert (extension / "manifest.json").exists()
+def execute(statement: str) -> Callable[[Path], None]:
+    def change(store: Path) -> None:
+        with contextlib.closing(sqlite3.connect(store)) as database, database:
+            database.execute(statement)
+
+    return change
 
 
-def test_what_was_refused_once_is_refused_again(tmp_path: Path) -> None:
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text('{"paper_id": 1, "title": "x"}\nbroken\nbroken\n', encoding="utf-8")
-    for _ in range(2):
-        with pytest.raises(BuildError, match="2 of 3 records are bad"):
-            build_index([bad], tmp_path / "index", BuildOptions(max_bad=0))
-
-
-def test_a_bad_beginning_does_not_stop_a_good_corpus(tmp_path: Path) -> None:
-    source = tmp_path / "x.jsonl"
-    good = "".join(json.dumps({"paper_id": n, "title": f"Paper {n}"}) + "\n" for n in range(20_000))
-    source.write_text("broken\n" * 100 + good, encoding="utf-8")
-    assert build_index([source], tmp_path / "index").counts.bad == 100
-
-
-def test_a_link_is_followed_not_replaced(release: Path, tmp_path: Path) -> None:
-    (tmp_path / "big").mkdir()
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "big" / "index")
-    for _ in range(2):
-        build_index([release], link)
-    assert link.is_symlink()
-    assert generation_of(tmp_path / "big" / "index").name == "2"
-
-
-def test_a_damaged_store_is_told_apart(demo_index: Path, tmp_path: Path) -> None:
-    index = tmp_path / "copy"
-    shutil.copytree(demo_index, index)
-    (generation_of(index) / "papers.sqlite").write_bytes(b"garbage" * 1000)
-    with pytest.raises(IndexUnusableError, match="paper store"):
-        Recommender.open(index)
-    (generation_of(index) / "papers.sqlite").unlink()
-    with pytest.raises(IndexUnusableError, match="paper store"):
-        describe(index)
-
-
-def _truncated(store: Path) -> None:
-    os.truncate(store, store.stat().st_size // 2)
-
-
-def _garbage(store: Path) -> None:
+def garbage(store: Path) -> None:
     """Every page but the first: opening does not notice it."""
     data = store.read_bytes()
     page = int.from_bytes(data[16:18], "big")
     store.write_bytes(data[:page] + b"\x5a" * (len(data) - page))
 
 
-def _without_citations(store: Path) -> None:
-    with contextlib.closing(sqlite3.connect(store)) as database:
-        database.execute("DROP TABLE citations")
-
-
-def _with_broken_json(store: Path) -> None:
-    with contextlib.closing(sqlite3.connect(store)) as database, database:
-        database.execute("UPDATE papers SET fields_of_study = '[\"Bio', authors = '[\"A'")
-
-
-DAMAGE = [
-    _truncated,
-    _garbage,
-    _without_citations,
-    _with_broken_json,
-    lambda store: store.write_bytes(b""),
-]
+# What is wrong within records that stay is found by `index verify` only: an update does not read them.
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda store: os.truncate(store, store.stat().st_size // 2),
+    "garbage": garbage,
+    "no citations": execute("DROP TABLE citations"),
+    "broken JSON": execute("UPDATE papers SET fields_of_study = '[\"Bio', authors = '[\"A'"),
+    "empty": lambda store: store.write_bytes(b""),
+    "missing": lambda store: store.unlink(),
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_of_the_store_is_said_in_one_line_whenever_it_shows(
-    demo_index: Path, tmp_path: Path, damage: Callable[[Path], None]
+def test_damage_of_the_store_is_said_in_one_line_whenever_it_shows_and_nothing_is_added(
+    demo_index: Path, tmp_path: Path, damage: str
 ) -> None:
-    index = tmp_path / "copy"
-    shutil.copytree(demo_index, index)
+    shutil.copytree(demo_index, index := tmp_path / "copy")
     recommender = Recommender.open(index)  # and a search that began before
-    damage(generation_of(index) / "papers.sqlite")
+    DAMAGE[damage](generation_of(index) / "papers.sqlite")
     for search in (
         lambda: Recommender.open(index).search("the role of proteins in cells <REF>", k=100, explain=True),
         lambda: recommender.search("the role of proteins in cells <REF>", k=100),
     ):
         with contextlib.suppress(IndexUnusableError):
             search()
-    if damage is not _without_citations:
+    if damage != "no citations":
         with pytest.raises(IndexUnusableError, match="paper store"):
             describe(index)
     assert verify(index)
+    if damage != "broken JSON":
+        before = {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()}
+        more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "m", "title": "More"}])
+        with pytest.raises(IndexUnusableError, match=r"cannot be read|damaged|paper store"):
+            add_to_index([more], index)
+        assert {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()} == before
 
 
 def test_a_sentence_that_the_store_has_lost_is_told(tmp_path: Path) -> None:
     papers = [{"paper_id": "a", "title": "Okapi"}, {"paper_id": "b", "title": "Citing"}]
-    write_lines(tmp_path / "papers.jsonl", papers)
     cited = {"context_id": "1", "text": "Giraffes do so <REF>.", "citing_id": "b", "cited_ids": ["a"]}
-    write_lines(tmp_path / "contexts.jsonl", [cited])
-    index = tmp_path / "index"
-    build_index([tmp_path / "papers.jsonl"], index, BuildOptions(citances=(tmp_path / "contexts.jsonl",)))
+    options = BuildOptions(citances=(write_lines(tmp_path / "contexts.jsonl", [cited]),))
+    build_index([write_lines(tmp_path / "papers.jsonl", papers)], index := tmp_path / "index", options)
     assert Recommender.open(index).search("giraffes <REF>")[0].citance
-    with contextlib.closing(sqlite3.connect(generation_of(index) / "papers.sqlite")) as database, database:
-        database.execute("UPDATE citations SET contexts = '[]'")
+    execute("UPDATE citations SET contexts = '[]'")(generation_of(index) / "papers.sqlite")
     with pytest.raises(IndexUnusableError, match="lacks a sentence in which b cites a"):
         Recommender.open(index).search("giraffes <REF>")
-
-
-# What is wrong within records that stay is found by `index verify` only: an update does not read them.
-@pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage is not _with_broken_json])
-def test_nothing_is_added_to_a_damaged_store(demo_index: Path, tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    index = tmp_path / "copy"
-    shutil.copytree(demo_index, index)
-    damage(generation_of(index) / "papers.sqlite")
-    before = {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()}
-    more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "m", "title": "More"}])
-    with pytest.raises(IndexUnusableError, match=r"cannot be read|damaged"):
-        add_to_index([more], index)
-    assert {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()} == before
-
-
-def test_other_files_beside_the_papers_are_passed_over(tmp_path: Path) -> None:
-    write_lines(tmp_path / "s" / "mine.jsonl", [{"paper_id": "a", "title": "Okapi"}])
-    (tmp_path / "s" / "package.json").write_text("{}", encoding="utf-8")
-    assert build_index([tmp_path / "s"], tmp_path / "index").counts.papers == 1

@@ -56,37 +56,27 @@ def by_formula(texts: Sequence[str], terms: Sequence[str], k1: float, b: float) 
     return scores
 
 
-@given(st.text())
-def test_words_of_any_text_are_found_again(text: str) -> None:
-    words = words_of(text)
-    assert [words_of(word) for word in words] == [[word] for word in words]
-    assert words_of(" ".join(words)) == words
-    assert [term is None for term in terms_of(text)] == [word in STOP_WORDS for word in words]
+@given(TEXTS)
+def test_words_of_any_text_are_found_again_and_an_analysis_of_many_is_that_of_each(texts: list[str]) -> None:
+    for text in texts:
+        words = words_of(text)
+        assert [words_of(word) for word in words] == [[word] for word in words]
+        assert words_of(" ".join(words)) == words
+        assert [term is None for term in terms_of(text)] == [word in STOP_WORDS for word in words]
+    analysis = analysis_of(texts)
+    of_texts = [[analysis.terms[place] for place in analysis.places[analysis.texts == at]] for at in range(len(texts))]
+    assert of_texts == [[term for term in terms_of(text) if term] for text in texts]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_words_and_terms_that_are_stems_with_gaps_for_stop_words() -> None:
+    for text, words in (
         ("The BM25-based state-of-the-art, e.g. x_1 [3]!", "the bm25 based state of the art e g x_1 3"),
         ("Straße naïve ΣΊΣΥΦΟΣ ДОМ", "straße naïve σίσυφος дом"),
         ("漢字かな and Rank検索", "漢 字 か な and rank 検 索"),
         ("한국어 문서", "한국어 문서"),
-        ("", ""),
-    ],
-)
-def test_words(text: str, words: str) -> None:
-    assert words_of(text) == words.split()
-
-
-def test_terms_are_stems_with_gaps_for_stop_words() -> None:
+    ):
+        assert words_of(text) == words.split()
     assert terms_of("Rankings of the ranked documents") == ["rank", None, None, "rank", "document"]
-
-
-@given(TEXTS)
-def test_an_analysis_of_many_texts_is_that_of_each(texts: list[str]) -> None:
-    found = analysis_of(texts)
-    of_texts = [[found.terms[place] for place in found.places[found.texts == at]] for at in range(len(texts))]
-    assert of_texts == [[term for term in terms_of(text) if term] for text in texts]
 
 
 @given(TEXTS, st.floats(0, 9), st.floats(0, 1))
@@ -124,18 +114,20 @@ def test_the_best_rows_are_those_of_a_sort() -> None:
             assert best_rows(scores, k).tolist() == rows[np.lexsort((rows, -scores[rows]))][:k].tolist()
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], dict[str, list[tuple[str, str, int]]]]:
-    """An index of papers and citing sentences of few words, so that many scores are equal; its titles and sentences."""
-    draws, folder = random.Random(11), tmp_path_factory.mktemp("many")
+@pytest.mark.parametrize(
+    "filters", [Filters(), Filters(as_of_year=2015, citing_ids=("c1", "c9")), Filters(exclude=("p001",))]
+)
+def test_papers_score_the_weighted_sum_of_their_fields_and_decayed_sentences_at_every_depth(
+    tmp_path: Path, filters: Filters
+) -> None:
+    """Of few words, so that many scores are equal."""
+    draws, folder = random.Random(11), tmp_path
     titles = [" ".join(draws.choices(WORDS[:5], k=draws.randrange(1, 4))) for _ in range(150)]
     papers = [{"paper_id": f"p{n:03}", "title": title, "year": 2000} for n, title in enumerate(titles)]
     said: dict[str, list[tuple[str, str, int]]] = {}
     for number in range(400):
-        cited, text = (
-            f"p{int(150 * draws.random() ** 2):03}",
-            " ".join(draws.choices(WORDS[:5], k=draws.randrange(1, 5))),
-        )
+        cited = f"p{int(150 * draws.random() ** 2):03}"
+        text = " ".join(draws.choices(WORDS[:5], k=draws.randrange(1, 5)))
         said.setdefault(cited, []).append((text, f"c{number % 40}", 2001 + number % 40))
     contexts = [
         {"context_id": f"{cited}-{n}", "text": f"{text} <REF>", "cited_ids": [cited]}
@@ -145,19 +137,9 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], dic
     ]  # fmt: skip
     citances = write_lines(folder / "contexts.jsonl", contexts)
     build_index([write_lines(folder / "papers.jsonl", papers)], folder / "index", BuildOptions(citances=(citances,)))
-    return folder / "index", titles, said
-
-
-@pytest.mark.parametrize(
-    "filters", [Filters(), Filters(as_of_year=2015, citing_ids=("c1", "c9")), Filters(exclude=("p001",))]
-)
-def test_papers_score_the_weighted_sum_of_their_fields_and_decayed_sentences_at_every_depth(
-    many: tuple[Path, list[str], dict[str, list[tuple[str, str, int]]]], filters: Filters
-) -> None:
-    index, titles, said = many
     sentences = [(cited, *one) for cited, all_said in said.items() for one in all_said]
     settings = ["weights.text=1", "weights.title=0.5", "weights.citances=1.5", "citance_decay=0.4", "bm25.k1=0.9"]
-    with Recommender.open(index, Recipe.load(None, [f"words.{one}" for one in settings])) as recommender:
+    with Recommender.open(folder / "index", Recipe.load(None, [f"words.{one}" for one in settings])) as recommender:
         for query in ("graph ranking", "neural", "citation query graph"):
             terms = [term for term in terms_of(query) if term]
             totals = {f"p{n:03}": 1.5 * one for n, one in enumerate(by_formula(titles, terms, 0.9, 0.75))}
@@ -169,7 +151,7 @@ def test_papers_score_the_weighted_sum_of_their_fields_and_decayed_sentences_at_
             for cited, found in of_sentences.items():
                 totals[cited] += 1.5 * sum(0.4**n * one for n, one in enumerate(sorted(found, reverse=True)))
             expected = {one: score for one, score in totals.items() if score and one not in filters.exclude}
-            words = recommender._retriever
+            (words,) = recommender.retrievers
             whole = words.search(Topic(query), 150, filters)
             assert dict(whole.pairs()) == pytest.approx(expected, rel=1e-5)
             for k in (1, 2, 3, 5, 10, 40, 80):

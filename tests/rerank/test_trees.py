@@ -1,5 +1,6 @@
 """Trees by numpy give the scores and SHAP values that LightGBM gives, and refuse files that they cannot read."""
 
+import contextlib
 import random
 import re
 import subprocess
@@ -12,8 +13,6 @@ import lightgbm
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings, strategies as st
-from hypothesis.extra.numpy import arrays
 
 from citerec.errors import ModelError
 from citerec.rerank.ltr import MODEL, SHIPPED, Trees
@@ -30,7 +29,7 @@ def rows_of(count: int, features: int = FEATURES, seed: int = 0, odd: float = 0.
     return np.where(draws.random(rows.shape) < odd, draws.choice(ODD, rows.shape), rows).astype(np.float32)
 
 
-def provenance(categories: Sequence[int] = (), **options: Any) -> str:
+def learnt(categories: Sequence[int] = (), **options: Any) -> str:
     """The file of trees that LightGBM learns from rows with missing values; feature 2 is mostly missing."""
     draws = np.random.default_rng(0)
     rows = draws.standard_normal((count := 3000, FEATURES)).astype(np.float32)
@@ -39,13 +38,8 @@ def provenance(categories: Sequence[int] = (), **options: Any) -> str:
     rows[draws.random(count) < 0.7, 2] = np.nan
     rows[:, 5] = np.nan_to_num(rows[:, 5])
     whole = np.nan_to_num(rows)
-    target = (
-        whole[:, 5]
-        + whole[:, 0] * whole[:, 1]
-        + 2 * np.isnan(rows[:, 2])
-        + np.sin(3 * whole[:, 3])
-        + (whole[:, 4] == 0)
-    )
+    target = whole[:, 5] + whole[:, 0] * whole[:, 1] + 2 * np.isnan(rows[:, 2]) + np.sin(3 * whole[:, 3])
+    target += whole[:, 4] == 0
     given = {"num_leaves": 15, "min_data_in_leaf": 5, "num_threads": 1, "seed": 0, "verbose": -1} | options
     if given.get("objective") in ("binary", "multiclass", "lambdarank"):
         target = target > 1
@@ -71,53 +65,28 @@ def written(text: str, path: Path, change: Callable[[str], str] = lambda tree: t
     return path
 
 
-def test_the_ranker_that_comes_with_citerec() -> None:
-    path = shipped(SHIPPED) / MODEL
-    assert_same(path, rows_of(300, Trees.read(path).features))
-
-
-PROVENANCE = {
+KINDS = {
     "missing": {},
     "zero is missing": {"zero_as_missing": True},
-    "nothing is missing": {"use_missing": False},
     "a ranking": {"objective": "lambdarank"},
-    "chances": {"objective": "binary"},
     "stumps": {"num_leaves": 2},
     "a word of leaves": {"num_leaves": 65, "min_data_in_leaf": 2},
     "many leaves": {"num_leaves": 400, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0},
     "deep": {"num_leaves": 40, "min_data_in_leaf": 1, "feature_fraction": 0.4, "feature_fraction_bynode": 0.4},
-    "of several sizes": {"num_leaves": 63, "min_gain_to_split": 15},
-    "samples": {"bagging_fraction": 0.3, "bagging_freq": 1, "extra_trees": True},
     "dart": {"boosting": "dart"},
 }
 
 
-@pytest.mark.parametrize("options", PROVENANCE.values(), ids=PROVENANCE)
+@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
 def test_trees_of_every_kind_that_is_learnt(options: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / MODEL
-    path.write_text(provenance(**options))
+    path.write_text(learnt(**options))
     assert_same(path, rows_of(400))
-    assert_same(path, rows_of(40, seed=1, odd=0))
     thresholds = np.array(re.search("threshold=(.*)", path.read_text())[1].split(), float)  # type: ignore[index]
     assert_same(path, np.random.default_rng(2).choice(thresholds, (40, FEATURES)))
 
 
-def test_what_is_tested_occurs() -> None:
-    def leaves(name: str) -> list[int]:
-        return [int(number) for number in re.findall("num_leaves=(.*)", provenance(**PROVENANCE[name]))]
-
-    def decisions(name: str) -> set[str]:
-        return set(" ".join(re.findall("decision_type=(.*)", provenance(**PROVENANCE[name]))).split())
-
-    # Missing values are told from all others.
-    assert re.search(r"threshold=.*\binf\b", provenance())
-    assert decisions("missing") >= {"2", "8", "10"}
-    assert decisions("zero is missing") >= {"4", "6"}
-    assert max(leaves("many leaves")) > 256
-    assert len(set(leaves("of several sizes"))) > 3
-
-
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_every_decision_at_every_split(seed: int, tmp_path: Path) -> None:
     chosen = random.Random(seed)
 
@@ -127,34 +96,16 @@ def test_every_decision_at_every_split(seed: int, tmp_path: Path) -> None:
 
         return re.sub("(decision_type=)(.*)", other, tree)
 
-    assert_same(written(provenance(num_leaves=12), tmp_path / MODEL, change), rows_of(300, seed=seed))
-
-
-@pytest.fixture(scope="module")
-def read(tmp_path_factory: pytest.TempPathFactory) -> tuple[lightgbm.Booster, Trees]:
-    path = tmp_path_factory.mktemp("trees") / MODEL
-    path.write_text(provenance(num_leaves=20))
-    return lightgbm.Booster(model_file=path), Trees.read(path)
-
-
-@given(arrays(np.float32, st.tuples(st.integers(1, 20), st.just(FEATURES)), elements=st.floats(width=32)))
-@settings(deadline=None, max_examples=60)
-def test_any_rows(read: tuple[lightgbm.Booster, Trees], rows: npt.NDArray[np.float32]) -> None:
-    theirs, ours = read
-    np.testing.assert_allclose(ours.predict(rows), theirs.predict(rows), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(ours.contributions(rows), theirs.predict(rows, pred_contrib=True), rtol=0, atol=1e-9)
+    assert_same(written(learnt(num_leaves=12), tmp_path / MODEL, change), rows_of(300, seed=seed))
 
 
 def test_no_rows_and_trees_without_splits(tmp_path: Path) -> None:
     path = tmp_path / MODEL
-    path.write_text(provenance())
-    trees, none = Trees.read(path), rows_of(0)
-    assert trees.predict(none).shape == (0,)
-    assert trees.contributions(none).shape == (0, FEATURES + 1)
-    text = provenance()
+    path.write_text(learnt())
+    assert Trees.read(path).contributions(rows_of(0)).shape == (0, FEATURES + 1)
     leaf = "Tree=0\nnum_leaves=1\nnum_cat=0\nsplit_feature=\nsplit_gain=\nthreshold=\ndecision_type=\nleft_child=\n"
     leaf += "right_child=\nleaf_value=0.25\nleaf_weight=\nleaf_count=200\nis_linear=0\nshrinkage=1\n\n\n"
-    assert_same(written(text, path, lambda tree: leaf if tree.startswith("Tree=0\n") else tree), rows_of(50))
+    assert_same(written(learnt(), path, lambda tree: leaf if tree.startswith("Tree=0\n") else tree), rows_of(50))
 
 
 def refused(path: Path, text: str) -> None:
@@ -163,14 +114,14 @@ def refused(path: Path, text: str) -> None:
         Trees.read(path)
 
 
-def test_a_file_that_is_damaged_is_refused(tmp_path: Path) -> None:
-    path, text, chosen = tmp_path / MODEL, provenance(num_leaves=6), random.Random(0)
+def test_a_file_that_is_damaged_or_of_other_trees_is_refused(tmp_path: Path) -> None:
+    path, text, chosen = tmp_path / MODEL, learnt(num_leaves=6), random.Random(0)
     with pytest.raises(ModelError, match="cannot be read"):
         Trees.read(path)
     for whole in ("", "no trees", "tree\n", text.replace("Tree=3\n", ""), text.replace("max_feature_idx=5", "")):
         refused(path, whole)
     trees = text.index("end of trees")
-    for end in [trees - 3, *(chosen.randrange(trees - 3) for _ in range(100))]:
+    for end in [trees - 3, *(chosen.randrange(trees - 3) for _ in range(30))]:
         refused(path, text[:end])
     path.write_bytes(b"\xff" + text.encode())
     with pytest.raises(ModelError, match="cannot be read"):
@@ -179,28 +130,25 @@ def test_a_file_that_is_damaged_is_refused(tmp_path: Path) -> None:
     for field, damage in {**fields, "decision_type": "1", "threshold": ""}.items():
         changed = re.sub(rf"\n{field}=\S*", f"\n{field}={damage}", text)
         refused(path, written(changed, path).read_text())
-
-
-def test_a_file_that_is_damaged_anywhere_is_refused_or_read(tmp_path: Path) -> None:
-    text, chosen, rows = provenance(num_leaves=6), random.Random(0), rows_of(5)
-    for _ in range(300):
-        place = chosen.randrange(text.index("end of trees"))
-        (tmp_path / MODEL).write_text(text[:place] + chosen.choice("0123456789-. =\nx") + text[place + 1 :])
-        try:
-            trees = Trees.read(tmp_path / MODEL)
-        except ModelError:
-            continue
-        assert trees.predict(rows).shape == (5,)
-        assert len(trees.contributions(rows)) == 5
-
-
-def test_other_kinds_of_trees_are_refused(tmp_path: Path) -> None:
     several = {"objective": "multiclass", "num_class": 2}
     forest = {"boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1}
     for options in ({"categories": [4]}, {"linear_tree": True}, several, forest):
-        refused(tmp_path / MODEL, provenance(**options))
+        refused(path, learnt(**options))
 
 
-def test_ranking_does_without_lightgbm() -> None:
+def test_a_file_that_is_damaged_anywhere_is_refused_or_read(tmp_path: Path) -> None:
+    text, chosen, rows = learnt(num_leaves=6), random.Random(0), rows_of(5)
+    for _ in range(100):
+        place = chosen.randrange(text.index("end of trees"))
+        (tmp_path / MODEL).write_text(text[:place] + chosen.choice("0123456789-. =\nx") + text[place + 1 :])
+        with contextlib.suppress(ModelError):
+            trees = Trees.read(tmp_path / MODEL)
+            assert trees.predict(rows).shape == (5,)
+            assert len(trees.contributions(rows)) == 5
+
+
+def test_the_ranker_that_comes_with_citerec_does_without_lightgbm() -> None:
+    path = shipped(SHIPPED) / MODEL
+    assert_same(path, rows_of(300, Trees.read(path).features))
     code = "import sys; from citerec.rerank.ltr import LtrReranker, shipped, SHIPPED; LtrReranker(shipped(SHIPPED)); "
     subprocess.run([sys.executable, "-c", code + "assert 'lightgbm' not in sys.modules"], check=True)

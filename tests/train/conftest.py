@@ -12,19 +12,15 @@ CITED = 10
 
 
 @pytest.fixture(scope="session")
-def demo_papers() -> list[dict[str, object]]:
-    lines = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-@pytest.fixture(scope="session")
-def toy_contexts(tmp_path_factory: pytest.TempPathFactory, demo_papers: list[dict[str, object]]) -> Path:
+def toy_contexts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Contexts of the demo set that cite one of ten papers; two contexts a citing paper, which is in the corpus."""
-    lines = (DEMO / "contexts.jsonl").read_text(encoding="utf-8").splitlines()
-    contexts = [json.loads(line) for line in lines]
+    papers, contexts = (
+        [json.loads(line) for line in (DEMO / name).read_text(encoding="utf-8").splitlines()]
+        for name in ("papers/papers-00000.jsonl", "contexts.jsonl")
+    )
     cited = sorted({context["cited_ids"][0] for context in contexts})[:CITED]
     chosen = [context for context in contexts if context["cited_ids"][0] in cited]
-    citing = [paper["corpusid"] for paper in demo_papers if paper["corpusid"] not in cited]
+    citing = [paper["corpusid"] for paper in papers if paper["corpusid"] not in cited]
     for number, context in enumerate(chosen):
         context.update(citing_id=citing[number // 2], citing_year=2024)
     return write_lines(tmp_path_factory.mktemp("contexts") / "toy.jsonl", chosen)
