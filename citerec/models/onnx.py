@@ -37,7 +37,7 @@ Run = Callable[[Any, Mapping[str, Any]], Any]
 Bits = Literal[8, 32]
 """Bits of a weight: 32 give torch's outputs within rounding, 8 are faster."""
 
-_RECIPE = 4  # increased when export or quantisation change: cached models are then rebuilt
+_RECIPE = 5  # increased when export or quantisation change: cached models are then rebuilt
 _OPSET = 20  # the first with Gelu as one step: before, it was five
 
 
@@ -183,7 +183,7 @@ def _export(model: Any, run: Run, path: Path, inputs: Sequence[str], output: str
             output_names=[output],
             dynamic_shapes=(tuple({0: "rows", 1: "length"} for _ in inputs),),  # of the one parameter `*arrays`
             opset_version=_OPSET,
-            external_data=False,
+            external_data=True,  # weights that are mapped: in the file itself they would be read, and copied
             dynamo=True,
             verbose=False,
         )
@@ -200,6 +200,7 @@ def _quantise(path: Path) -> None:
     # Seven of the eight bits: on a processor without instructions for 8-bit products (VNNI), sums of two products of
     # full 8 bits overflow their 16 bits, and scores were wrong.
     quantize_dynamic(model, path, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+    path.with_name(f"{path.name}.data").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

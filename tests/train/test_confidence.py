@@ -115,7 +115,7 @@ def test_eval_measures_it_on_contexts_that_it_was_not_fitted_on(calibrated: Path
     measured = results.systems["bm25"].reliability
     assert {event: one.n for event, one in measured.items()} == {"first": 315, "among_ten": 315}
     assert results.systems["bm25-one-field"].reliability == {}
-    assert "fitted on 315 of the contexts" in " ".join(results.record.notes)
+    assert "leaves out 315 contexts" in " ".join(results.record.notes)
     results.write(tmp_path / "out")
     assert Results.read(tmp_path / "out").systems["bm25"].reliability == measured
     assert 'id="confidence"' in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
