@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", default=["bm25", "dense", "hybrid"])
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--format", "json", type=Path, help="write the figures here too")
+    parser.add_argument("--json", type=Path, help="write the figures here too")
     given = parser.parse_args()
     contexts = list(read_contexts(given.contexts))
     contexts = contexts[:: max(1, len(contexts) // given.queries)][: given.queries]

@@ -112,7 +112,7 @@ def has_vectors(folder: Path) -> bool:
 VALUES, CODES, SCALES = "vectors.npy", "codes.npy", "scales.npy"
 
 _BLOCK = 2048
-_AGAIN = 120  # candidates beyond those wanted that are scored again: codes may order near ones otherwise
+_AGAIN = 120  # of the nearest by their codes are scored again: codes may order near ones otherwise
 _FEW = 50_000
 """Where so few rows pass, all are compared, whatever index there is."""
 
@@ -189,25 +189,29 @@ class Vectors:
             mask: Which papers may be found, (papers,); all by default.
         """
         allowed = self.has_vector if mask is None else self.has_vector & mask
-        passing, wanted = np.flatnonzero(allowed), k + _AGAIN
-        rows: Rows = passing[:0]
-        if self._index is not None and len(passing) > _FEW:
-            rows = self._index.candidates(vector, wanted, allowed)
-        if len(rows) < min(k, len(passing)):  # under a narrow filter FAISS may find fewer than there are
-            rows = passing
-            if len(passing) > wanted:
-                # Rows that are gathered take twice as long as rows that follow each other.
-                most = 2 * len(passing) > len(self)
-                products = self.products(vector)[passing] if most else self.products(vector, passing)
-                rows = passing[places_of_best(products, wanted)]
+        rows: Rows = np.flatnonzero(allowed)
+        if self._index is not None and len(rows) > _FEW:
+            candidates = self._index.candidates(vector, k + _AGAIN, allowed)
+            # Under a narrow filter FAISS may find fewer than there are.
+            rows = candidates if len(candidates) >= k else rows
+        if len(rows) > max(k, _AGAIN):
+            # Rows that are gathered take twice as long as rows that follow each other.
+            most = 2 * len(rows) > len(self)
+            products = self.products(vector)[rows] if most else self.products(vector, rows)
+            rows = rows[places_of_best(products, max(k, _AGAIN))]
         scores = self.scores(vector, rows)
         best = np.lexsort((rows, -scores))[:k]
         return rows[best], scores[best]
 
     def scores(self, vector: Floats, rows: Rows) -> Scores:
-        """The cosines of a vector (dimension,) with some rows, (rows,); NaN for papers without a vector."""
-        products = _dot(self.values[rows], vector).astype(np.float64)
-        return np.where(self.has_vector[rows], products.round(_DIGITS), np.nan)
+        """The cosines of a vector (dimension,) with some rows, (rows,); NaN for papers without a vector.
+
+        Those of the nearest 120 are exact to float16, the others to about 0.001: they are those of the codes.
+        """
+        products = self.products(vector, rows)
+        nearest = places_of_best(products, _AGAIN)
+        products[nearest] = _dot(self.values[rows[nearest]], vector)
+        return np.where(self.has_vector[rows], products.astype(np.float64).round(_DIGITS), np.nan)
 
     def of(self, rows: Rows) -> tuple[Mask, Floats]:
         """Which of some papers have a vector, (rows,), and the vectors of these, (vectors, dimension).
@@ -235,7 +239,7 @@ def _dot(vectors: NDArray[np.float16 | np.int8], vector: Floats) -> Floats:
 
 def places_of_best(scores: Floats, k: int) -> Rows:
     """The places of the k best of some scores, and of all that equal the last of them, in order: ties are no chance."""
-    bound = np.partition(scores, -k)[-k]
+    bound = np.partition(scores, -k)[-k] if k < len(scores) else -np.inf
     return np.flatnonzero(scores >= bound - _ROUNDING)
 
 

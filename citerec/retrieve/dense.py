@@ -76,8 +76,8 @@ class DenseSettings(SearchSettings):
 class DenseRetriever(Retriever):
     """Finds papers by their vectors. Safe to call from several threads; ties are ordered by paper id.
 
-    A paper scores the cosine of its vector, in half precision, with the query's, whatever searches: all kinds of search
-    give equal scores, but may find different papers.
+    A paper scores the cosine of its vector with the query's: the nearest 120 in half precision, the others by their
+    codes. So do all kinds of search, but they may find different papers.
 
     Attributes:
         settings: Those of the retriever.
@@ -449,7 +449,7 @@ class Profiles:
         return self.of_rows(vector, rows, filters)
 
     def of_rows(self, vector: NDArray[np.float32], rows: NDArray[np.int64], filters: Filters) -> Scored:
-        """The scores of some papers, by their vectors in half precision; arguments as for `nearest`."""
+        """The scores of some papers, from `Vectors.scores` of them and their sentences; arguments as for `nearest`."""
         owners, pairs = self._citing.pairs_of(rows, filters)
         numbers = np.bincount(owners, minlength=len(rows))
         said = np.nan_to_num(self._said.scores(vector, pairs))

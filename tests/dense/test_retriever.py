@@ -85,7 +85,7 @@ some_filters = st.builds(
 
 
 @settings(max_examples=60)
-@given(filters=some_filters, near=st.integers(0, 49), k=st.integers(1, 150))
+@given(filters=some_filters, near=st.integers(0, 49), k=st.integers(1, 100))
 def test_the_nearest_that_pass_are_found(retriever: DenseRetriever, filters: Filters, near: int, k: int) -> None:
     vector = VECTORS[near].astype(np.float32)
     found = retriever.search(Topic("x"), k, filters, vector)
