@@ -245,7 +245,7 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int, max_rows: int) ->
         begin += rows
 
 
-WEIGHTS, TABLE = "model.safetensors", "embedding.weight"
+WEIGHTS, TABLE, SCALES = "model.safetensors", "embedding.weight", "scales"
 _MAX_TOKENS = 512  # it could read any number
 
 
@@ -265,7 +265,8 @@ class StaticManifest(ModelManifest):
 class StaticEncoder(Encoder):
     """Means of rows of a table (tokens, dimension). A text without a token has the mean of the whole table.
 
-    Its files are in the form of sentence-transformers (`StaticEmbedding`).
+    Its files are in the form of sentence-transformers (`StaticEmbedding`); a table of bytes has the scales of its rows
+    beside it.
     """
 
     batch_tokens = 16_384
@@ -278,7 +279,10 @@ class StaticEncoder(Encoder):
         folder = Path(find_model(model))
         try:
             tokenizer = without_special_tokens((folder / "tokenizer.json").read_bytes())
-            self._table = load_file(folder / WEIGHTS)[TABLE].astype("float32", copy=False)
+            arrays = load_file(folder / WEIGHTS)
+            self._table = arrays[TABLE].astype("float32", copy=False)
+            if SCALES in arrays:
+                self._table *= arrays[SCALES][:, None]
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             fault = f"the static encoder {model!r} is broken: {first_line(error)}"
             raise ModelError(fault, "Train it again.") from error
@@ -298,6 +302,13 @@ class StaticEncoder(Encoder):
         sums[lengths[:, 0] == 0] = self._mean
         vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return vectors
+
+
+def write_table(folder: Path, codes: "NDArray[np.int8]", scales: "NDArray[np.float32]") -> None:
+    """Puts a table of bytes, (tokens, dimension), with the scales of its rows in the place of that of a folder."""
+    from safetensors.numpy import save_file
+
+    save_file({TABLE: codes, SCALES: scales}, folder / WEIGHTS)
 
 
 def without_special_tokens(tokenizer: str | bytes) -> str:

@@ -4,6 +4,8 @@ Hard negatives are mined: they come from the candidates of the index on which th
 """
 
 import contextlib
+import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,14 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from citerec.contexts.provenance import PROVENANCE, provenance_of_part
-from citerec.contexts.topic import topic_of
+from citerec.contexts.topic import clean, topic_of
 from citerec.errors import InputError
 from citerec.files.parallel import in_parts
 from citerec.files.writing import Kind
-from citerec.index.columns import begins_of
+from citerec.index.columns import COLUMNS, begins_of, mapped, rows_of
 from citerec.index.manifest import DENSE, generation_of, open_store
 from citerec.index.vectors import Vectors
-from citerec.models.encoder import WEIGHTS, StaticManifest, batches_by_length, paper_text, without_special_tokens
+from citerec.models.encoder import (
+    WEIGHTS,
+    StaticManifest,
+    batches_by_length,
+    paper_text,
+    without_special_tokens,
+    write_table,
+)
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, load_tokenizer, open_sentence_transformer
 from citerec.rerank import cross_encoder
@@ -303,6 +312,8 @@ _DEV = 2000  # papers held out, at most a tenth
 # A citing sentence and the sentences around it have some 12 to 60 tokens.
 _SHORT, _LONG = 12, 60
 _TEMPERATURE = 0.05
+_PASSAGES = 0.5  # share of the papers of which a passage is paired with the rest; of the others it is the title
+_SAMPLE = 20_000  # papers that tell which dimensions are kept
 
 Tokens = NDArray[np.int32]
 
@@ -320,16 +331,21 @@ class StaticOptions:
         cut: Share of the papers of a step of which only a passage is read: it learns to place it where the whole
             paper is, and so what queries need.
         contrast: Weight of the loss that tells a paper from the others of its step.
+        pairs: Weight of the loss that brings what belongs together near: a passage of a paper and the rest of it, its
+            title and its abstract, a citing sentence of the index and the paper that it cites.
         batch: Papers of a step.
-        limit: Papers to learn from, at most.
+        limit: Papers to learn from, and citing sentences, at most.
+        dimension: Numbers of a vector that are kept, in a byte each; by default those of the index, in full.
     """
 
     base: str = DEFAULT_ENCODER
     max_tokens: Positive = 192
     cut: Share = 0.5
     contrast: Amount = 0.3
+    pairs: Amount = 0.3
     batch: Positive = 1024
     limit: Positive = 500_000
+    dimension: Positive | None = None
 
 
 def train_static(
@@ -351,14 +367,20 @@ def train_static(
 
         learner = _StaticLearner(index, vectors, own)
         record = own.fit(Learner(learner.model, options.batch, learner.examples, learner.losses, learner.evaluate))
-        papers = {"papers": len(learner.rows), "tokens": sum(map(len, learner.texts))}
+        papers = {"papers": len(learner.rows), "tokens": sum(map(len, learner.texts)), "sentences": learner.sentences}
         manifest = StaticManifest(
             teacher={"model": of.model, "identity": of.identity},
             training=papers | own.facts(record),
             dev={FOUND: record.best, **record.results},
         )
         encoder = SentenceTransformer(modules=[learner.model], device="cpu")
-        return shared.write_model(STATIC_DIRECTORY, out, manifest, provenance_of_part(of.model), _saved(encoder))
+
+        def save(folder: Path) -> None:
+            _saved(encoder)(folder)
+            if options.dimension:
+                write_table(folder, *learner.compressed(options.dimension))
+
+        return shared.write_model(STATIC_DIRECTORY, out, manifest, provenance_of_part(of.model), save)
 
 
 class _StaticLearner:
@@ -367,6 +389,7 @@ class _StaticLearner:
     Attributes:
         rows: The rows of the papers.
         texts: The tokens of each.
+        sentences: How many citing sentences are learnt from.
     """
 
     def __init__(self, index: Path, vectors: Vectors, own: Training) -> None:
@@ -383,17 +406,29 @@ class _StaticLearner:
         if len(self.rows) < 2:
             fault = f"{index} has vectors of {len(self.rows)} papers: too few to learn from"
             raise InputError(fault, "Give a larger index.")
-        self.texts: list[Tokens] = []
-        chosen = set(self.rows.tolist())
-        with contextlib.closing(open_store(index)) as store:
-            texts = (paper_text(paper) for row, paper in enumerate(store.all_papers()) if row in chosen)
-            for part in in_parts(texts, _PART):
-                own.on_progress("reading", len(self.texts), len(chosen))
-                encoded = tokenizer.encode_batch_fast(part)
-                self.texts += [np.array(one.ids[: self.options.max_tokens], np.int32) for one in encoded]
+        self.texts, self._titles = list[Tokens](), list[int]()  # and how many tokens the title of each has
+        numbers = {row: number for number, row in enumerate(self.rows.tolist())}
         order = np.random.default_rng((self._seed, 2)).permutation(len(self.rows))
         dev = max(1, min(_DEV, len(self.rows) // 10))
         self._dev, self.examples = order[:dev].tolist(), order[dev:].tolist()
+
+        def tokens(texts: Sequence[str]) -> list[Tokens]:
+            encoded = tokenizer.encode_batch_fast(texts)
+            return [np.array(one.ids[: self.options.max_tokens], np.int32) for one in encoded]
+
+        with contextlib.closing(open_store(index)) as store:
+            papers = (paper for row, paper in enumerate(store.all_papers()) if row in numbers)
+            for part in in_parts(papers, _PART):
+                own.on_progress("reading", len(self.texts), len(numbers))
+                self.texts += tokens([paper_text(paper) for paper in part])
+                self._titles += map(len, tokens([paper.title for paper in part]))
+            ids, held_out = mapped(generation_of(index) / COLUMNS / "ids.npy"), {*self._dev}
+            about: list[tuple[int, Tokens]] = []  # the number of the cited paper of each citing sentence, its tokens
+            for sentences in in_parts(itertools.islice(store.searchable_citances(), self.options.limit), _PART):
+                rows = rows_of(ids, (one.cited.paper_id for one in sentences)).tolist()
+                cited = zip(map(numbers.get, rows), tokens([clean(one.text) for one in sentences]), strict=True)
+                about += [(number, text) for number, text in cited if number is not None and number not in held_out]
+        self._about, self.sentences = about, len(about)
         self.model = StaticEmbedding(tokenizer, embedding_weights=self._begin(tokenizer.get_vocab_size()))
         self.model.to(own.device)
 
@@ -419,8 +454,11 @@ class _StaticLearner:
     def losses(self, examples: Sequence[int]) -> Iterator[Any]:
         """One minus the cosine with the vector of the paper, and the contrast with the vectors of the others."""
         vectors, targets = self._vectors(examples, self._random)
-        contrast = -(vectors @ targets.T / _TEMPERATURE).log_softmax(dim=1).diagonal().mean()
-        yield 1 - (vectors * targets).sum(dim=1).mean() + self.options.contrast * contrast
+        loss = 1 - (vectors * targets).sum(dim=1).mean() + self.options.contrast * _contrast(vectors, targets)
+        if self.options.pairs and (pairs := list(self._pairs(examples))):
+            texts, others = map(self._encoded, zip(*pairs, strict=True))
+            loss += self.options.pairs * _contrast(texts, others)
+        yield loss
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The share of dev papers, some cut as in training, that are nearest to their own vectors; their cosine."""
@@ -436,19 +474,64 @@ class _StaticLearner:
         """The vectors that the encoder makes of some papers, and those that it should make, of length one."""
         import torch
 
-        texts = [self._text(number, random) for number in numbers]
+        own = self._encoded([self._text(number, random) for number in numbers])
+        return own, torch.from_numpy(self._targets(numbers)).to(own.device)
+
+    def _encoded(self, texts: Sequence[Tokens]) -> Any:
+        """The vectors of some texts, of length one."""
+        import torch
+
         offsets = torch.from_numpy(begins_of([len(text) for text in texts])[:-1])
         tokens, device = torch.from_numpy(np.concatenate(texts).astype(np.int64)), self.model.embedding.weight.device
         read = self.model({"input_ids": tokens.to(device), "offsets": offsets.to(device)})["sentence_embedding"]
-        return torch.nn.functional.normalize(read, dim=1), torch.from_numpy(self._targets(numbers)).to(device)
+        return torch.nn.functional.normalize(read, dim=1)
+
+    def _pairs(self, numbers: Sequence[int]) -> Iterator[tuple[Tokens, Tokens]]:
+        """Texts that belong together: of each paper a title or a passage, and the rest; citing sentences, and papers.
+
+        So many citing sentences are drawn that as many are in all steps together as there are; of a paper one.
+        """
+        for number in numbers:
+            tokens = self.texts[number]
+            first, last = 0, self._titles[number]
+            if self._random.random() < _PASSAGES:
+                first, last = self._passage(tokens, self._random)
+            if 0 < last - first < len(tokens):
+                yield tokens[first:last], np.concatenate([tokens[:first], tokens[last:]])
+        most = math.ceil(len(self._about) * len(numbers) / len(self.examples))
+        drawn = self._random.integers(0, len(self._about), most) if most else ()
+        for number, sentence in dict(self._about[place] for place in drawn).items():
+            if len(sentence) and len(self.texts[number]):
+                yield sentence, self.texts[number]
+
+    def compressed(self, dimension: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+        """The table in the dimensions in which papers differ most, a byte a number, and the scales of its rows."""
+        import torch
+
+        with torch.inference_mode():
+            table = self.model.embedding.weight.float().cpu().numpy()
+            sample = self._encoded([self.texts[number] for number in self.examples[:_SAMPLE]]).cpu().numpy()
+        _, axes = np.linalg.eigh(sample.T @ sample)  # by how much of the vectors is on each, least first
+        table = table @ axes[:, -dimension:]
+        scales = np.abs(table).max(axis=1) / 127
+        codes = np.rint(table / np.where(scales, scales, 1)[:, None]).astype(np.int8)
+        return codes, scales.astype(np.float32)
 
     def _text(self, number: int, random: np.random.Generator) -> Tokens:
         """The tokens of a paper, or of a passage of it."""
-        tokens, length = self.texts[number], int(random.integers(_SHORT, _LONG + 1))
-        if random.random() >= self.options.cut or len(tokens) <= length:
-            return tokens
-        begin = int(random.integers(0, len(tokens) - length + 1))
-        return tokens[begin : begin + length]
+        tokens = self.texts[number]
+        return tokens if random.random() >= self.options.cut else tokens[slice(*self._passage(tokens, random))]
+
+    def _passage(self, tokens: Tokens, random: np.random.Generator) -> tuple[int, int]:
+        """Where a passage of a text begins and ends; all of a short text."""
+        length = int(random.integers(_SHORT, _LONG + 1))
+        begin = int(random.integers(0, max(0, len(tokens) - length) + 1))
+        return begin, begin + length
 
     def _targets(self, numbers: int | Sequence[int]) -> NDArray[np.float32]:
         return np.asarray(self._values[self.rows[numbers]], np.float32)
+
+
+def _contrast(vectors: Any, targets: Any) -> Any:
+    """The loss that tells the target of each vector from those of the others."""
+    return -(vectors @ targets.T / _TEMPERATURE).log_softmax(dim=1).diagonal().mean()
