@@ -140,10 +140,8 @@ def test_frames_of_classes_and_of_contexts(results: Results) -> None:
     assert list(frame.columns[:6]) == ["system", "family", "class", "n", "few", "recall@10"] and len(frame) == 3 * 4
     row = frame[(frame["system"] == "bm25") & (frame["class"] == "first")].iloc[0]
     scores = bm25.families["location"]["first"]
-    assert (row["mrr@10"], (row["mrr@10_low"], row["mrr@10_high"])) == (
-        scores.values["mrr@10"],
-        scores.means["mrr@10"].ci,
-    )
+    assert row["mrr@10"] == scores.values["mrr@10"]
+    assert (row["mrr@10_low"], row["mrr@10_high"]) == scores.means["mrr@10"].ci
     frame = results.contexts_to_frame()
     assert list(frame.columns) == ["context_id", "system", "location", "citing", "rank", *METRICS]
     mine = frame[frame["system"] == "bm25"]
@@ -157,8 +155,10 @@ def test_frames_of_classes_and_of_contexts(results: Results) -> None:
 
 
 def test_results_come_back_from_their_folder(results: Results, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    back = Results.read(out)
-    assert json.dumps(back.to_json()) == json.dumps(results.to_json())
+    back, value = Results.read(out), results.to_json()
+    assert json.dumps(back.to_json()) == json.dumps(value)
+    assert (value["kind"], value["version"], value["measures"]) == ("citerec-results", 3, "ranks")
+    assert value["rules"] == {"exclude_citing": True, "as_of_year": True, "missing": "zero", "conditions": True}
     assert back.items.equals(results.items) and back.classes.equals(results.classes)
     assert back.contexts_to_frame().equals(results.contexts_to_frame()) and back.to_frame().equals(results.to_frame())
     assert list(back.comparisons_to_frame()["p"]) == [comparison.p for comparison in results.comparisons]
@@ -182,22 +182,6 @@ def test_results_come_back_from_their_folder(results: Results, out: Path, monkey
     latex = results.to_latex("location")
     assert re.search(r"^first & bm25 & 71 & .*\\textbf\{0\.\d{3}\}", latex, re.MULTILINE)
     assert re.search(r"^ & first & .*\{\\small \[[.\d]+ [.\d]+\]\}\$\^\{\\dagger\}\$", latex, re.MULTILINE)
-
-
-def test_the_record_says_what_answers_depend_on(results: Results) -> None:
-    record, value = results.record, json.loads(json.dumps(results.to_json()))
-    assert record.index is not None and record.index.papers == 252 and record.index.fingerprint
-    assert record.set.fingerprint and {"python", "numpy"} <= record.versions.keys()
-    assert record.systems["bm25"].settings is not None
-    assert record.rules == {"exclude_citing": True, "as_of_year": True, "missing": "zero", "conditions": True}
-    assert record.set.training_overlap is not None and record.set.training_overlap.contexts == 0
-    assert (value["kind"], value["version"], value["measures"]) == ("citerec-results", 3, "ranks")
-    assert (value["k"], value["seed"], value["resamples"]) == (50, 0, 1000)
-    assert value["systems"]["bm25"]["outcomes"] == results.systems["bm25"].outcomes
-    means = {(one["system"], one["class"], one["metric"]): one for one in value["means"]}
-    first = means["bm25", "first", "recall@10"]
-    mean = results.systems["bm25"].families["location"]["first"].means["recall@10"]
-    assert (first["n"], first["value"], tuple(first["ci"])) == mean
 
 
 def test_damaged_results_are_refused_or_shown(out: Path) -> None:
@@ -295,29 +279,18 @@ def test_python_takes_sets_names_lists_and_what_people_write(demo_index: Path) -
 @pytest.mark.parametrize(
     ("systems", "options", "message"),
     [
-        ("bm52", {}, "there is no system 'bm52'"),
-        ({}, {}, "there is no system"),
-        (["bm25", "bm25"], {}, "two systems are called 'bm25'"),
-        ({"my system": "bm25"}, {}, "cannot name a system"),
         ({"[red]x": "bm25"}, {}, r"'\[red\]x' cannot name a system"),
         ({"x": Path("none.trec")}, {}, "x is a PosixPath, no system"),
-        (Run.from_dict({"nobody": {"1": 1.0}}), {}, "run: there is no context 'nobody'"),
         (Run.from_dict({"c1": {"1": 1.0}}), {}, "run: the paper '1' is not in the index"),
         ("bm25", {"missing": "perhaps"}, "missing contexts cannot count as 'perhaps'"),
-        ("bm25", {"k": 0}, "-k 0 is not between 1 and the 252 papers"),
         ("bm25", {"k": 253}, "-k 253 is not between"),
-        ("bm25", {"resamples": 0}, "resamples is 0"),
         ("bm25", {"seed": -1}, "seed is -1"),
-        ("bm25", {"metrics": "mrr@10,xyz"}, "there is no metric 'xyz'"),
         ({"x": lambda _, __: None}, {}, "x answers None"),
         ("bm25", {"families": ["pos_before"]}, "the spaCy model en_core_web_sm cannot be loaded"),
-        ("bm25", {"families": ["low_resource"]}, "no context of contexts has a class of low_resource"),
         ("bm25", {"contexts": "demo/location", "conditions": False}, "The set demo is labelled already"),
-        ("bm25", {"contexts": "demo/cold_start"}, "no context of demo has a class of cold_start"),
         ("bm25", {"contexts": [replace(CONTEXTS[0], cited_ids=("1",))]}, "no cited paper of any context is in "),
         ("bm25", {"contexts": [replace(CONTEXTS[0], cited_ids=())]}, "context 1: cited_ids is missing or empty"),
         ("bm25", {"contexts": [CONTEXTS[0], CONTEXTS[0]]}, "context 2: context_id c1 occurs twice"),
-        ("bm25", {"contexts": [replace(CONTEXTS[0], text="no marker")]}, "context 1: the text holds 0 <REF>"),
     ],
 )
 def test_what_cannot_be_measured(systems: object, options: dict[str, object], message: str, demo_index: Path) -> None:

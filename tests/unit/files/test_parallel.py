@@ -5,14 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
 from citerec.errors import InputError, ServiceError
-from citerec.files.parallel import Parallelism, ProcessDiedError, Ray, outcomes_of, workers_on
+from citerec.files.parallel import Parallelism, Ray, outcomes_of, workers_on
 from tests.conftest import ROOT
 
 
@@ -22,15 +21,6 @@ def squared(number: int) -> tuple[int, str, str]:
 
 def refused(number: int) -> int:
     raise InputError(f"{number} is refused", "Give another.")
-
-
-def deadly(folder: Path, deaths: int, number: int) -> int:
-    """Dies the first times that it is called."""
-    died = sorted(folder.glob(f"{number}-*"))
-    if len(died) < deaths:
-        (folder / f"{number}-{len(died)}").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return -number
 
 
 def slow(folder: Path, number: int) -> int:
@@ -63,12 +53,6 @@ def test_each_item_gives_its_outcome_where_it_is_asked_for(
     assert list(outcomes_of(squared, [], workers)) == []
     with pytest.raises(InputError, match=r"^7 is refused\. Give another\.$"):
         list(outcomes_of(refused, [7, 7], workers))
-
-
-def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ProcessDiedError, match="a worker process died"):
-        list(outcomes_of(partial(deadly, tmp_path, 1), [1, 2, 3], 2))
-    assert sorted(dict(outcomes_of(partial(deadly, tmp_path, 0), [1, 2, 3], 2)).values()) == [-3, -2, -1]
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL], ids=["stopped", "killed"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from citerec.errors import BuildError, SourceError
-from citerec.files.resume import Journal, Result, Step, run_stage
+from citerec.files.resume import Result, Step, run_stage
 
 SHARDS = 4
 PATIENCE_SECONDS = 60
@@ -116,20 +116,6 @@ def test_what_is_new_or_changed_is_all_that_is_done(bench: Bench) -> None:
     assert bench.calls() == [2] * 5
     assert bench.run()[0] == first[0] and bench.calls() == [0] * 5  # what was done before still stands
     assert bench.run(work=other)[0].path.read_text().endswith("by another function")
-
-
-def test_a_journal_goes_on_with_its_own_plan_only(tmp_path: Path) -> None:
-    half = tmp_path / "work" / "half"
-    Journal(tmp_path / "work", {"inputs": ("a", 1), "options": {"x": None}}).note(rows=3)
-    half.touch()
-    again = Journal(tmp_path / "work", {"options": {"x": None}, "inputs": ("a", 1)})
-    assert again.notes.get("rows") == 3 and half.exists()
-    plan = {"inputs": ("a", 2), "options": {"x": None}}
-    assert Journal(tmp_path / "work", plan).notes.get("rows") is None and not half.exists()
-    half.touch()
-    (tmp_path / "work" / "journal.json").write_bytes(b'{"plan')  # torn
-    Journal(tmp_path / "work", plan)
-    assert not half.exists()
 
 
 @pytest.mark.parametrize("receipt", [None, "", '{"counts": {"char', "[]", "{}", '{"counts": [1]}'])
