@@ -155,13 +155,6 @@ if (x) { \cite{g}
     assert [(one.line, one.text[:6]) for one in draft.paragraphs] == [(3, "We wei"), (5, "They t"), (5, "Weight")]
 
 
-def test_what_the_front_matter_says(tmp_path: Path) -> None:
-    front = "---\ntitle: On Terms\nabstract: |\n  We weigh\n  terms.\nbibliography: [a.bib, b.bib]\n---\n"
-    draft = draft_of(tmp_path, f"{front}# One\nSo [@?].\n", "draft.md")
-    assert (draft.title, draft.places[0].section) == ("On Terms", "One")
-    assert [path.name for path in draft.bibliographies] == ["a.bib", "b.bib"]
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16-le", "utf-16"])
 def test_a_draft_keeps_its_encoding(tmp_path: Path, encoding: str) -> None:
     text = "\\usepackage[latin1]{inputenc}\r\n\\begin{document}\r\nNaïve \\cite{?}.\r\n\\end{document}\r\n"

@@ -98,10 +98,8 @@ def test_wrong_arguments_end_in_one_line(
     for arguments, message in [
         (("get", "s2ga", "--out", "cs"), "Did you mean s2ag"),
         ((*get, "--language", "en"), "does not say languages"),
-        ((*get, "--ids", "none"), "cannot read none"),
         ((*get, "--build", "full"), "full exists and is not an index"),
         (get, "10 bytes are free"),
-        (("show", "nothing"), "there is no corpus 'nothing'"),
         (("update", "nothing"), "nothing is no fetched corpus"),
     ]:
         one_line(citerec_here("corpus", *arguments), 2, message)

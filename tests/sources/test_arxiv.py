@@ -13,7 +13,7 @@ from citerec.errors import InputError
 from citerec.files.http import WebError
 from citerec.records import Paper
 from citerec.sources.arxiv import Arxiv
-from citerec.sources.base import CORPORA, ChangedError, FileWeb, RemoteFile
+from citerec.sources.base import ChangedError, FileWeb, RemoteFile
 from citerec.sources.fetch import update_corpus
 from tests.loopback import Answer, Server, send
 from tests.source_records import preprint
@@ -121,7 +121,6 @@ def test_a_state_and_a_later_one(interface: Interface, tmp_path: Path) -> None:
 
 
 def test_a_release_is_a_day_and_its_files_are_months(arxiv: Arxiv) -> None:
-    assert CORPORA["arxiv"] is Arxiv and Arxiv.pause == 3
     assert arxiv.releases() == [arxiv.release().name] == ["2026-11-23"]
     files = arxiv.files("2026-11-23", "papers")
     assert [file.name for file in files] == ["2026-09.jsonl", "2026-10.jsonl", "2026-11.jsonl"]
@@ -187,8 +186,3 @@ def test_a_metadata_file_on_this_machine(interface: Interface, tmp_path: Path, m
     assert ids_of(arxiv, update.upserts[0]) == ["0704.0001"]  # it was gathered some days before
     with pytest.raises(InputError, match="no release '2026-11-01'"):
         arxiv.files("2026-11-01", "papers")
-    body = orjson.dumps(preprint()) + b"\n"  # or on a server
-    interface.server.answers = [send(body=body, Last_Modified="Mon, 02 Nov 2026 23:30:00 GMT")]
-    arxiv = Arxiv(FileWeb(patience=0), f"{interface.server.url}/arxiv-metadata-oai-snapshot.json")
-    assert arxiv.releases() == ["2026-11-02"]
-    assert ids_of(arxiv, arxiv.files("2026-11-02", "papers")[0]) == ["0704.0001"]

@@ -34,14 +34,12 @@ class Command:
         line: What follows `citerec`; paths are relative to the folder.
         outcome: What stands in a folder now, as JSON takes it; raises if it is not whole.
         by_hand: What people made in a folder: it must never change.
-        replaces: Whether it replaces what stands. One that does not says that there is something, and ends.
     """
 
     prepare: Callable[[Path], None]
     line: str
     outcome: Outcome
     by_hand: Outcome = lambda _: None
-    replaces: bool = True
 
 
 def call(folder: Path, line: str, timeout: float = 300) -> "subprocess.CompletedProcess[str]":
@@ -67,9 +65,6 @@ def _must(folder: Path, *lines: str) -> None:
 def _texts(*names: str) -> Outcome:
     """The outcome of a command that writes these files."""
     return lambda folder: [(folder / name).read_text(encoding="utf-8") for name in names]
-
-
-# An index of made-up papers.
 
 
 def _index(folder: Path) -> None:
@@ -114,18 +109,20 @@ def _ranker(folder: Path) -> object:
     return (trained_of(folder / "index", "ltr") / "mine.txt").read_text()
 
 
-# The demo's contexts and a diagnostic set of them.
-
-
 def _demo(folder: Path) -> None:
     shutil.copytree(DEMO, folder / "demo")
     shutil.copy(DEMO / "contexts.jsonl", folder / "contexts.jsonl")
     _must(folder, "index build demo --out index")
 
 
-def _split(folder: Path) -> None:
-    _demo(folder)
-    _must(folder, "contexts split contexts.jsonl --seed 1 --out split")
+def _after(line: str) -> Callable[[Path], None]:
+    """Runs a command where the demo is indexed."""
+
+    def prepare(folder: Path) -> None:
+        _demo(folder)
+        _must(folder, line)
+
+    return prepare
 
 
 def _set(folder: Path) -> None:
@@ -145,28 +142,6 @@ def _verdicts(folder: Path) -> object:
     return {who: {key: [one.verdict, one.note] for key, one in said.items()} for who, said in found.items()}
 
 
-def _trained(folder: Path) -> None:
-    _demo(folder)
-    _must(folder, f"{_TRAIN} -c rounds=3")
-
-
-def _reranker(folder: Path) -> None:
-    _demo(folder)
-    write_tiny_scibert(folder / "tiny", TITLES)
-
-
-def _sizes(folder: Path) -> object:
-    """The files of a model that a network learnt, with their sizes: a training that was stopped ends with others."""
-    model = folder / "model"
-    json.loads((model / "manifest.json").read_bytes())
-    return {path.name: path.stat().st_size for path in sorted(model.rglob("*.safetensors"))}
-
-
-def _results(folder: Path) -> None:
-    _demo(folder)
-    _must(folder, f"{_EVAL} bm25 --out results")
-
-
 def _measured(folder: Path) -> object:
     """The figures of results, without the times that they took."""
     systems = Results.read(folder / "results").to_json()["systems"]
@@ -176,10 +151,6 @@ def _measured(folder: Path) -> object:
 _ON_INDEX = "--contexts contexts.jsonl --index index"
 _TRAIN = f"train ltr {_ON_INDEX} --system bm25 --out ranker"
 _EVAL = f"eval {_ON_INDEX} --system"
-_SMALL = "--limit 24 --base tiny -c max_tokens=32 -c dev_limit=5 -c negatives=3 -c evaluations=4"
-
-
-# Texts.
 
 
 def _tasks(folder: Path) -> None:
@@ -192,12 +163,7 @@ def _tasks(folder: Path) -> None:
         for number, title in enumerate(TITLES * 60)
     ]
     write_lines(folder / "tasks.jsonl", tasks)
-    _must(folder, *(f"write batch tasks.jsonl --writer {one} --out {one}.jsonl" for one in ("lead", "textrank")))
-    (folder / "rated.csv").write_text(BY_HAND)
-
-
-def _sheets(folder: Path) -> object:
-    return sorted(path.name for path in folder.glob("sheet*.csv")) and _texts("sheet-1.csv")(folder)
+    _must(folder, "write batch tasks.jsonl --writer lead --out lead.jsonl")
 
 
 def _full_texts(folder: Path) -> None:
@@ -216,7 +182,7 @@ COMMANDS = {
     "index remove": Command(_index, "index remove index 1 2", _index_outcome, _ranker),
     "index encode": Command(_encoded, "index encode index --model tiny", _index_outcome, _ranker),
     "contexts split": Command(
-        _split,
+        _after("contexts split contexts.jsonl --seed 1 --out split"),
         "contexts split contexts.jsonl --seed 2 --out split",
         _texts("split/train.jsonl", "split/dev.jsonl", "split/test.jsonl", "split/manifest.json"),
     ),
@@ -227,17 +193,11 @@ COMMANDS = {
         _verdicts,
     ),
     "review --apply": Command(_set, "diagnostics review ./mine --apply", _set_outcome, _verdicts),
-    "train ltr": Command(_trained, f"{_TRAIN} -c rounds=5", _texts("ranker/model.txt", "ranker/provenance.json")),
-    "train reranker": Command(_reranker, f"train reranker {_ON_INDEX} --system bm25 {_SMALL} --out model", _sizes),
-    "eval": Command(_results, f"{_EVAL} bm25-one-field --out results", _measured),
-    "write batch": Command(_tasks, "write batch tasks.jsonl --writer lexrank --out lead.jsonl", _texts("lead.jsonl")),
-    "rate sheet": Command(
-        _tasks,
-        "rate sheet lead.jsonl textrank.jsonl --out sheet.csv --raters 2",
-        _sheets,
-        _texts("rated.csv"),
-        replaces=False,
+    "train ltr": Command(
+        _after(f"{_TRAIN} -c rounds=3"), f"{_TRAIN} -c rounds=5", _texts("ranker/model.txt", "ranker/provenance.json")
     ),
+    "eval": Command(_after(f"{_EVAL} bm25 --out results"), f"{_EVAL} bm25-one-field --out results", _measured),
+    "write batch": Command(_tasks, "write batch tasks.jsonl --writer lexrank --out lead.jsonl", _texts("lead.jsonl")),
     "contexts extract": Command(
         _full_texts, "contexts extract texts --out extracted.jsonl --workers 2", _texts("extracted.jsonl")
     ),

@@ -132,11 +132,10 @@ class Trials:
             except subprocess.TimeoutExpired:
                 self.tally.fault(f"{where}: it hangs")
                 return
-            refused = " exists" in done.stderr and not command.replaces
-            if "Traceback" in done.stderr or (done.returncode and not refused):
+            if done.returncode:
                 self.tally.fault(f"{where}: {done.stderr.strip()[-300:]}")
             else:
-                self._judge(name, folder, where, finished=not done.returncode)
+                self._judge(name, folder, where, finished=True)
 
     def _judge(self, name: str, folder: Path, where: str, *, finished: bool) -> None:
         """Notes a fault unless the old or the new outcome is there, whole; if `finished`, only the new one will do."""

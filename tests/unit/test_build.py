@@ -20,7 +20,7 @@ from citerec.diagnostics.families import FAMILIES, Facts, read_sentences
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
 from citerec.records import Context
-from tests.conftest import s2ag_paper, write_lines
+from tests.conftest import write_lines
 
 CHOSEN_FOR = ("length", "location", "intent", "low_resource")
 Record = dict[str, Any]
@@ -66,12 +66,6 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def write_papers(folder: Path) -> Path:
-    fields = {"venue": "V", "authors": [{"name": "A. B"}], "s2fieldsofstudy": [{"category": "Art"}], "year": 2001}
-    papers = [s2ag_paper(number, f"Title {number}", citationcount=5 + number, **fields) for number in range(1, 40)]
-    return write_lines(folder / "papers" / "papers.jsonl", papers)
-
-
 def write_strangers(folder: Path) -> Path:
     """Contexts that cite a paper that no corpus has."""
     stranger = {"context_id": "a-1", "text": "This was shown a while ago by others <REF>.", "cited_ids": [1]}
@@ -87,26 +81,6 @@ def write_truth(path: Path, world: World, *more: Record) -> Path:
         for (citing, start), one in world.truth.items()
     ]
     return write_lines(path, [*more, *lines])
-
-
-def write_same_texts(release: Path, folder: Path) -> dict[str, Path]:
-    """Some texts in both versions: those of a shard that the other version has in the same shard."""
-    lines: dict[str, dict[int, bytes]] = {}
-    for version in ("s2orc", "s2orc_v2"):
-        shard = sorted((release / version).iterdir())[1]
-        lines[version] = {}
-        for line in gzip.decompress(shard.read_bytes()).splitlines():
-            with contextlib.suppress(orjson.JSONDecodeError):
-                record = orjson.loads(line)
-                if isinstance(record, dict) and record.get("corpusid"):
-                    lines[version][int(record["corpusid"])] = line
-    same = set.intersection(*map(set, lines.values()))
-    found = {}
-    for version, by_id in lines.items():
-        found[version] = folder / version / "texts.jsonl"
-        found[version].parent.mkdir(parents=True)
-        found[version].write_bytes(b"".join(by_id[number] + b"\n" for number in sorted(same)))
-    return found
 
 
 @dataclass(frozen=True)
@@ -221,8 +195,6 @@ def test_contexts_are_chosen_by_the_same_rules_and_what_is_unusable_is_left_out(
 
 
 def test_what_cannot_be_built(s2_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="'field' has no quota of its own"):
-        build(tmp_path / "mine", sources(s2_release), quota={"field": 1})
     (tmp_path / ".mine.work" / "papers").mkdir(parents=True)
     with FileLock(tmp_path / ".mine.work" / "lock"), pytest.raises(BuildError, match="another process is building"):
         build(tmp_path / "mine", sources(s2_release))

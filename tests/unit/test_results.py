@@ -263,11 +263,6 @@ def test_the_page_needs_nothing_but_itself_and_what_authors_wrote_does_no_harm(
 
 
 def test_python_takes_sets_names_lists_and_what_people_write(demo_index: Path) -> None:
-    by_set = evaluate("bm25", read_set(DEMO), families=["intent"], index=demo_index)
-    by_name = evaluate(["bm25"], "demo/intent", index=demo_index)
-    assert by_set.systems["bm25"].overall == by_name.systems["bm25"].overall
-    by_file = evaluate("bm25", DEMO / "contexts.jsonl", families=["location"], index=demo_index)
-    assert by_file.systems["bm25"].families == evaluate("bm25", "location", index=demo_index).systems["bm25"].families
     unconditional = evaluate("bm25", DEMO / "contexts.jsonl", families=["location"], index=demo_index, conditions=False)
     assert sum(scores.n for scores in unconditional.systems["bm25"].families["location"].values()) == 630
     numbers = [replace(CONTEXTS[0], context_id="", cited_ids=(900000001,)), replace(CONTEXTS[1], context_id="")]  # type: ignore[arg-type]

@@ -2,8 +2,6 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from citerec.corpus.reading import decoded, escaped, plain
-from citerec.corpus.s2ag import parse_paper
-from citerec.corpus.tabular import parse_paper as parse_row
 from citerec.files.text import one_line
 
 
@@ -26,15 +24,6 @@ from citerec.files.text import one_line
 )
 def test_text_is_shown_as_text(text: str, shown: str) -> None:
     assert plain(text) == shown
-
-
-def test_readers_of_records_show_text_and_leave_ids() -> None:
-    names = {"journal": {"name": "R&#38;D"}, "authors": [{"name": "S. M&uuml;ller"}]}
-    s2ag = parse_paper({"corpusid": 1, "title": "A &amp; <i>B</i>", "externalids": {"DOI": "10.1/a&amp;b"}, **names})
-    assert (s2ag.title, s2ag.venue, s2ag.authors) == ("A & B", "R&D", ("S. Müller",))
-    assert dict(s2ag.external_ids) == {"DOI": "10.1/a&amp;b"}
-    row = parse_row({"paper_id": "1", "title": 'na\\"{\\i}ve', "authors": ["S. M&uuml;ller", "S. Müller"]})
-    assert (row.title, row.authors) == ("naïve", ("S. Müller",))
 
 
 PIECES = st.sampled_from(

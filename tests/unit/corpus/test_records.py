@@ -49,15 +49,9 @@ def test_a_paper_of_s2ag() -> None:
     ("fields", "reason"),
     [
         ({"corpusid": None}, "corpusid is missing"),
-        ({"corpusid": True}, "corpusid is a bool"),
         ({"title": 3}, "title is a int"),
         ({"year": "soon"}, "year is not a whole number"),
-        ({"year": -4}, "year is not a whole number"),
-        ({"citationcount": 2.5}, "citationcount is not a whole number"),
-        ({"authors": "Ada"}, "authors is a str"),
         ({"authors": ["Ada"]}, "authors holds a str"),
-        ({"s2fieldsofstudy": ["Biology"]}, "s2fieldsofstudy holds a str"),
-        ({"externalids": []}, "externalids is a list"),
     ],
 )
 def test_what_cannot_be_read_of_s2ag_says_why(fields: dict[str, object], reason: str) -> None:
