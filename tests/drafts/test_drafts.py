@@ -194,9 +194,7 @@ def test_files_are_written_together_or_not_at_all(tmp_path: Path) -> None:
 
 
 @given(given_draft=mangled())
-def test_mangled_drafts_are_refused_or_changed_at_their_places_only(
-    tmp_path: Path, given_draft: tuple[str, str]
-) -> None:
+def test_mangled_drafts_are_refused_or_changed_at_places_only(tmp_path: Path, given_draft: tuple[str, str]) -> None:
     name, text = given_draft
     path, files = tmp_path / name, Files()
     path.write_bytes(text.encode())

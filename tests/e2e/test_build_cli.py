@@ -78,9 +78,7 @@ TEXTS, PAPERS = ["--s2orc", "texts"], ["--papers", "papers"]
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and "--" in "".join(value) else "",
 )
-def test_wrong_input_is_one_line(
-    citerec_here: Citerec, place: Path, arguments: list[str], code: int, parts: list[str]
-) -> None:
+def test_wrong_input(citerec_here: Citerec, place: Path, arguments: list[str], code: int, parts: list[str]) -> None:
     out = [] if "--out" in arguments else ["--out", "./mine"]
     allowed = [] if "--max-bad" in arguments else ["--max-bad", MAX_BAD]
     one_line(citerec_here("diagnostics", "build", "--workers", 1, *allowed, *arguments, *out), code, *parts)

@@ -40,7 +40,7 @@ def times(work: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in work.iterdir() if path.suffix == ".json"}
 
 
-def test_contexts_from_address_to_address(
+def test_from_address_to_address(
     citerec_here: Citerec, s2_release: Path, expected: Path, ray_here: Any, s3: str
 ) -> None:
     for path in (s2_release / "s2orc_v2").iterdir():

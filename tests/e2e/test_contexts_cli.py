@@ -57,7 +57,7 @@ def test_what_cannot_be_written_or_read_is_one_line(citerec_here: Citerec, tmp_p
     (tmp_path / "empty").mkdir()
     for arguments, code, told in (
         (("empty",), 2, "empty holds no shards of S2ORC"),
-        (("texts.jsonl", "--max-bad", 0), 1, "texts are bad"),
+        ((s2_release / "s2orc_v2", "--max-bad", 0), 1, "texts are bad"),
         (("texts.jsonl", "-c", "split=nope"), 2, "the spaCy model nope cannot be loaded"),
     ):
         one_line(citerec_here("contexts", "extract", *arguments, "--out", "contexts.jsonl"), code, told)

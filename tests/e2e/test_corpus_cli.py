@@ -45,9 +45,7 @@ def killed(folder: Path, command: list[object], seconds: float) -> bool:
     return False
 
 
-def test_get_and_update_that_are_killed_end_with_the_same_bytes(
-    server: S2agServer, citerec_here: Citerec, tmp_path: Path
-) -> None:
+def test_what_is_killed_ends_with_the_same_bytes(server: S2agServer, citerec_here: Citerec, tmp_path: Path) -> None:
     get = ["corpus", "get", "s2ag", "--url", server.url, "--year-from", 2000, "--workers", 1, "--out"]
     update = ["corpus", "update", "--url", server.url, "--workers", 1]
     assert citerec_here(*get, "whole").returncode == 0

@@ -113,8 +113,6 @@ def test_bad_contexts_and_runs(citerec_here: Citerec, indexed: Path) -> None:
         (["--out", "indexes"], ["indexes exists and is no folder of results"]),
     ],
 )
-def test_bad_arguments_end_in_one_line(
-    citerec_here: Citerec, indexed: Path, arguments: list[str], parts: list[str]
-) -> None:
+def test_wrong_arguments(citerec_here: Citerec, indexed: Path, arguments: list[str], parts: list[str]) -> None:
     (indexed / "x.trec").write_text("demo-001-1 Q0 900000001 1 2.0 x\n")
     one_line(citerec_here("eval", *arguments), 2, *parts)

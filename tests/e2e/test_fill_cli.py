@@ -30,9 +30,7 @@ def draft(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_person_picks_searches_again_skips_and_goes_on_later(
-    demo_index: Path, draft: Path, citerec_here: Citerec
-) -> None:
+def test_a_person_picks_searches_skips_and_goes_on(demo_index: Path, draft: Path, citerec_here: Citerec) -> None:
     bib = draft.with_name("refs.bib")
     run = citerec_here("fill", draft, "--index", demo_index, text="?\n99\nw 1,2\nn\n1\ns\nq\n")
     assert run.returncode == 0, run.stderr
@@ -64,9 +62,7 @@ def test_a_diff_writes_nothing(demo_index: Path, draft: Path, tmp_path: Path, ci
     assert draft.read_bytes() == before and not (tmp_path / "refs.bib").exists()
 
 
-def test_without_questions_only_where_it_is_sure(
-    demo_index: Path, draft: Path, tmp_path: Path, citerec_here: Citerec
-) -> None:
+def test_yes_only_where_it_is_sure(demo_index: Path, draft: Path, tmp_path: Path, citerec_here: Citerec) -> None:
     sure = ("fill", draft, "--system", "bm25", "--yes", "--min-confidence")
     run = citerec_here(*sure, "0.8", "--index", demo_index)
     assert run.returncode != 0 and "citerec train confidence" in run.stderr

@@ -42,9 +42,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> str:
     return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-def test_a_family_labels_a_set_and_is_measured_by_eval(
-    citerec: Citerec, tmp_path: Path, demo_index: Path, others: str
-) -> None:
+def test_a_family_of_others_is_measured(citerec: Citerec, tmp_path: Path, demo_index: Path, others: str) -> None:
     result = citerec(
         "diagnostics", "label", DEMO / "contexts.jsonl", "--index", demo_index, "--out", "mine", PYTHONPATH=others
     )

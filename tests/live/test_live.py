@@ -59,30 +59,6 @@ def test_pages_are_read_up_to_the_depth(services: Services) -> None:
         assert len(services.asked) == 4
 
 
-def test_filters_are_sent(services: Services) -> None:
-    """That they hold is shown by the contract of retrievers."""
-    services.lists_all = True
-    filters = Filters(year_from=1990, year_to=2015, min_citations=5000, fields=("computer science",))
-    for system in LIVE:
-        with opened(services, system) as recommender:
-            assert recommender.search("Deep networks for image recognition <REF>", 20, filters)
-            asked = len(services.asked)
-            assert recommender.search("Deep learning <REF>", 5, Filters(year_from=2015, as_of_year=2010)).hits == ()
-            assert len(services.asked) == asked
-    (_, first, _), *_, (_, last, _) = services.asked
-    assert (first["year"], first["minCitationCount"]) == ("1990-2015", "5000")
-    assert last["filter"] == "from_publication_date:1990-01-01,to_publication_date:2015-12-31,cited_by_count:>4999"
-
-
-def test_two_services_are_fused_and_editions_folded(services: Services) -> None:
-    with opened(services, "s2-api+openalex-api") as recommender:
-        apart, folded = recommender.search(SENTENCE, 10), recommender.search(SENTENCE, 10, fold=True)
-    assert {hit.paper.paper_id[0] for hit in apart} == {"9", "W"}
-    keys = [(-hit.score, hit.paper.paper_id.encode()) for hit in apart]
-    assert keys == sorted(keys)
-    assert [folded[0].paper.title, *(other.title for other in folded[0].also)] == ["Attention Is All You Need"] * 2
-
-
 def test_with_an_index_its_papers_are_found(services: Services, demo_index: Path) -> None:
     with opened(services, "bm25+s2-api", demo_index) as recommender:
         first = recommender.search(SENTENCE, 5, explain=True)[0]
@@ -209,9 +185,7 @@ def test_an_old_answer_is_asked_for_again_unless_nobody_answers(services: Servic
     assert ask(services, "s2-api", short) == before
 
 
-def test_requests_keep_a_pace_and_only_openalex_is_told_who_asks(
-    services: Services, monkeypatch: pytest.MonkeyPatch, cache: Path
-) -> None:
+def test_pace_and_who_is_told_who_asks(services: Services, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     ask(services, "openalex-api", "openalex_api.pace=0.3")
     begun = (cache / "openalex-api.pace").stat().st_mtime
     monkeypatch.setenv("CITEREC_EMAIL", "me@example.org")

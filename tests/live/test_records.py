@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from citerec.contexts.topic import topic_of
-from citerec.corpus.reading import RecordError
 from citerec.errors import ServiceError
-from citerec.records import Context, Filters, Paper
+from citerec.records import Context, Filters
 from citerec.retrieve.live import queries_of, words_of
 from citerec.sources.look_up import LOOK_UPS, LookUp, Manners, SemanticScholar, readable
 from tests.live.services import demo_papers, graph_paper, sent, work
@@ -36,15 +35,6 @@ def test_any_value_in_any_field_is_read_or_left_out(data: st.DataObject) -> None
         assert paper.paper_id and " " not in paper.paper_id
         for text in (paper.title, paper.abstract or "", paper.venue or "", paper.tldr or "", *paper.authors):
             assert text == " ".join(text.split())
-
-
-def test_a_record_may_lack_all_but_its_id() -> None:
-    record = dict.fromkeys(graph_paper(PAPER))
-    assert (
-        SemanticScholar.paper_of({**record, "corpusId": 7}) == SemanticScholar.paper_of({"corpusId": 7}) == Paper("7")
-    )
-    with pytest.raises(RecordError):
-        SemanticScholar.paper_of(record)
 
 
 @pytest.fixture

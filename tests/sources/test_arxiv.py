@@ -158,9 +158,7 @@ def test_a_release_is_a_day_and_its_files_are_months(arxiv: Arxiv) -> None:
     ],
     ids=["token", "argument", "no list", "entities", "nothing"],
 )
-def test_what_else_it_may_answer(
-    arxiv: Arxiv, interface: Interface, body: bytes, error: type[WebError], message: str
-) -> None:
+def test_wrong_answers(arxiv: Arxiv, interface: Interface, body: bytes, error: type[WebError], message: str) -> None:
     file = arxiv.files("2026-11-23", "papers")[2]
     interface.failures = [None, *[send(body=body)] * (6 if "XML" in message else 1)]
     with pytest.raises(error, match=message):

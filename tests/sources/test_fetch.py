@@ -118,9 +118,7 @@ def test_updates_give_what_the_last_release_holds_though_answers_fail_in_every_w
     assert state_of(tmp_path / "cs") == cut_state(later, physics)
 
 
-def test_papers_that_leave_the_cut_go_with_all_that_is_about_them_and_come_back_without_an_abstract(
-    server: S2agServer, tmp_path: Path
-) -> None:
+def test_papers_that_leave_the_cut_go_and_come_back_without_an_abstract(server: S2agServer, tmp_path: Path) -> None:
     get(server, tmp_path / "cs", PHYSICS)
     key = next(
         one["citedcorpusid"]

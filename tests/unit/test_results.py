@@ -98,12 +98,6 @@ def test_the_citing_paper_and_newer_papers_are_removed(demo_index: Path) -> None
     all_of_it = evaluate(run, asked, index=demo_index, metrics=["mrr"], exclude_citing=False, as_of_year=False)
     assert all_of_it.systems["run"].overall.values["mrr"] == pytest.approx(1 / 3)
     assert (all_of_it.record.rules["as_of_year"], all_of_it.record.rules["exclude_citing"]) == (False, False)
-    # A system keeps the rules by itself.
-    own = [replace(context(1, 1), text="Attention alone suffices to translate <REF>.", citing_id="900000041")]
-    for exclude in (True, False):
-        results = evaluate("bm25", own, index=demo_index, exclude_citing=exclude)
-        assert ("900000041" in set(results.runs["bm25"]["paper"])) is not exclude
-        assert results.systems["bm25"].removed == {"citing_paper": 0, "newer": 0}
 
 
 def test_classes_comparisons_and_cost(results: Results) -> None:
@@ -246,9 +240,7 @@ def test_what_is_not_merged(results: Results, demo_index: Path) -> None:
     assert merge({"a": results, "b": recorded(results, set=seen)}).record.set.training_overlap is None
 
 
-def test_the_page_needs_nothing_but_itself_and_what_authors_wrote_does_no_harm(
-    written: Path, demo_index: Path, tmp_path: Path
-) -> None:
+def test_the_page_needs_nothing_else_and_runs_nothing(written: Path, demo_index: Path, tmp_path: Path) -> None:
     page = (written / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 1 + 1  # a family, and ranks
     links = re.findall(r"(?:href|src)=\"([^\"]*)\"", page)

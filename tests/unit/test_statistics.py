@@ -1,13 +1,12 @@
 """Metrics, intervals and tests, each against a second implementation."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import pytrec_eval
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from citerec.evaluation.metrics import MEASURES, measure, parse_metrics, reliabilities, reliability
+from citerec.evaluation.metrics import MEASURES, measure, parse_metrics, reliability
 from citerec.evaluation.statistics import holm, intervals, randomisation_test, total
 
 K = 20
@@ -134,16 +133,3 @@ def test_calibration_error_and_brier_score_are_as_a_second_implementation_finds_
         found = reliability(stated, right)
         assert (found.n, found.ece) == (n, pytest.approx(sum(gaps), abs=1e-12))
         assert found.brier == pytest.approx(brier_score_loss(right, stated, pos_label=1))
-
-
-def test_any_of_several_cited_papers_counts_and_only_answers_with_confidence() -> None:
-    ranks = pd.DataFrame({"context": list("aabbccdd"), "rank": [1, 0, 0, 10, 11, 0, 4, 1]})
-    stated = pd.DataFrame({"context": list("abcd"), "first": [1.0, 0.0, 0.0, 1.0], "among_ten": [1.0, 1.0, 0.0, 1.0]})
-    assert [one.brier for one in reliabilities(stated, ranks, 100).values()] == [0, 0]
-    found = reliabilities(stated[:1], ranks, 100)
-    assert [(event, one.n, one.stated, one.right) for event, one in found.items()] == [
-        ("first", 1, 1.0, 1.0),
-        ("among_ten", 1, 1.0, 1.0),
-    ]
-    assert list(reliabilities(stated, ranks, 5)) == ["first"]  # five hits do not show ten
-    assert reliabilities(stated[:0], ranks, 100) == {}

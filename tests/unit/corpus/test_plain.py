@@ -42,21 +42,6 @@ def test_a_command_without_its_arguments_stays() -> None:
         assert plain(text) == text
 
 
-LATEX = {
-    "word": "word", "é,": "é,", r"na\"ive": "naïve", r"Schr{\"o}dinger": "Schrödinger",
-    r"\emph{two words}": "two words", r"\emph {two words}": "two words", r"{\em it is}": "it is", r"\c c": "ç",
-    r"\v{S}ime": "Šime", "R&D": "R&D",
-    "$x^2 + {y}$": "$x^2 + {y}$", "$$x ~ y$$": "$$x ~ y$$", r"\( a ~ b \)": r"\( a ~ b \)", r"30\%": "30%",
-    "30%": "30%", "a~b": "a b", r"R\&D": "R&D", "--": "–", "``quoted words''": "“quoted words”", "{BERT}": "BERT",
-    r"{{A} {B}}": "A B", r"\textbackslash{}": "\\",
-}  # fmt: skip
-
-
-@given(st.lists(st.sampled_from(sorted(LATEX)), max_size=8))
-def test_parts_are_decoded_as_they_would_be_alone(pieces: list[str]) -> None:
-    assert decoded(" ".join(pieces)) == " ".join(LATEX[piece] for piece in pieces)
-
-
 def test_what_does_not_end() -> None:
     texts = {"a { b": "a b", "a } b~c": "a b c", r"ends in \emph": "ends in", "  a \n b  ": "a b", "": ""}
     texts |= {r"\begin{it} a~b \end{it} c~d": "a b c d"}

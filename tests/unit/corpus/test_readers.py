@@ -263,14 +263,6 @@ def test_bad_lines_are_told_apart_and_the_rest_is_read(tmp_path: Path) -> None:
     assert len(read("s2ag-tldrs", path)) == 3
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:40] + b"\0" * 20 + data[60:]])
-def test_a_broken_gzip_stream_is_an_error_with_a_remedy(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    whole = gzip.compress(b"".join(b'{"corpusid": %d}\n' % n for n in range(500)))
-    (path := tmp_path / "x.gz").write_bytes(damage(whole))
-    with pytest.raises(SourceError, match=r"gzip stream is broken.*zcat"):
-        read("s2ag-tldrs", path)
-
-
 def test_files_are_recognised_by_ending_and_content(tmp_path: Path) -> None:
     (folder := tmp_path / "files").mkdir()
     endings = {"ris": "x.ris", "bibtex": "x.bib", "csl": "x.json", "csv": "x.csv"}

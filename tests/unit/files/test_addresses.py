@@ -33,9 +33,7 @@ def test_nobody_answers(silent_port: int, s3: str, monkeypatch: pytest.MonkeyPat
         ("https://host/papers.jsonl", None, "files of the web are not read. Download it"),
     ],
 )
-def test_addresses_that_cannot_be_used(
-    address: str, missing: str | None, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_addresses(address: str, missing: str | None, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if missing:
         monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(InputError, match=message):

@@ -37,9 +37,7 @@ def workers(request: pytest.FixtureRequest) -> Parallelism:
     return int(request.param)
 
 
-def test_each_item_gives_its_outcome_where_it_is_asked_for(
-    workers: Parallelism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_item_gives_its_outcome(workers: Parallelism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "other"):  # processes are used again
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)

@@ -17,20 +17,6 @@ LISTED = [
 PAPERS = "abcdefghijkl"
 
 
-def test_columns_are_a_sequence_of_the_same_candidates() -> None:
-    found = columns(LISTED, PAPERS)
-    assert list(found) == LISTED == [found[place] for place in range(3)]
-    assert [one.signals for one in found] == [one.signals for one in LISTED]
-    assert [one.reasons for one in found] == [one.reasons for one in LISTED]
-    assert (found[-1], list(found[1:])) == (LISTED[-1], LISTED[1:])
-    assert found.in_order().paper_ids() == ["a", "b", "c"]  # ties by id
-    assert np.array_equal(found.signal("bm25"), [3.0, np.nan, np.nan], equal_nan=True)
-    with pytest.raises(KeyError, match="z"):  # a paper that the index lacks
-        columns([Candidate("z", 1.0)], PAPERS)
-    assert found.pairs() == [("b", 3.0), ("a", 3.0), ("c", 1.0)]
-    assert not columns([], PAPERS) and list(columns([], PAPERS)) == []
-
-
 scores = st.lists(st.floats(-9, 9).map(lambda score: round(score, 1)), max_size=len(PAPERS))
 
 

@@ -45,9 +45,7 @@ def test_it_agrees_with_ranx(words: dict[str, float], vectors: dict[str, float])
 
 
 @given(_scores, _scores, st.sampled_from(["rrf", "weighted"]))
-def test_every_paper_comes_once_in_order_with_what_was_said_of_it(
-    words: dict[str, float], vectors: dict[str, float], method: str
-) -> None:
+def test_every_paper_comes_once_in_order(words: dict[str, float], vectors: dict[str, float], method: str) -> None:
     fused = fuse(
         {"words": ranked(words, "bm25"), "dense": ranked(vectors, "dense")},
         {},
