@@ -78,10 +78,6 @@ def test_what_is_opened_is_what_was_trained_and_damage_is_named(tmp_path: Path) 
         with pytest.raises(ModelError, match=message):
             open_tagger(folder)
         (folder / name).write_bytes(kept[name])
-    (folder / "vocabulary.json").unlink()
-    for wrong in (folder, tmp_path / "nothing", tmp_path):
-        with pytest.raises(ModelError, match=str(wrong)):
-            open_tagger(wrong)
     few = [Paragraph("1", ("Chess.",), ("method",)), Paragraph("2", ("Speech",), ("result",))]
     with pytest.raises(InputError, match="too little in common"):
         _fit(few)

@@ -51,10 +51,6 @@ def place(tmp_path: Path, s2_release: Path) -> Path:
     art = {"authors": [{"name": "A. B"}], "s2fieldsofstudy": [{"category": "Art", "source": "external"}]}
     uncounted = [s2ag_paper(number, f"Title {number}", year=2001, venue="V", **art) for number in range(1, 40)]
     write_lines(tmp_path / "uncounted" / "papers" / "p.jsonl", uncounted)
-    whole = sorted((s2_release / "s2orc_v2").iterdir())[0].read_bytes()
-    (tmp_path / "torn").mkdir()
-    (tmp_path / "torn" / "s2orc-0.jsonl.gz").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "contexts.jsonl").write_text('{"text": "no marker", "cited_ids": [1]}\n')
     return tmp_path
 
 
@@ -68,11 +64,8 @@ TEXTS, PAPERS = ["--s2orc", "texts"], ["--papers", "papers"]
         ([*PAPERS, "--s2orc", "both"], 2, ["both holds both versions of S2ORC", "both/s2orc or both/s2orc_v2"]),
         (["--papers", "uncounted/papers", *TEXTS], 2, ["citation count", "citerec diagnostics label"]),
         ([*PAPERS, "--from", "strangers.jsonl"], 2, ["of 1 papers that the texts cite, the corpus has 0"]),
-        ([*PAPERS, "--from", "contexts.jsonl"], 2, ["contexts.jsonl, line 1", "<REF>"]),
         ([*PAPERS, *TEXTS, "--max-bad", "0"], 1, ["are bad, more than", "--max-bad"]),
-        ([*PAPERS, "--s2orc", "torn"], 2, ["the gzip stream is broken"]),
         ([*PAPERS, *TEXTS, "--out", "./thesis"], 2, ["exists and is no diagnostic set"]),
-        ([*PAPERS, *TEXTS, "--out", "length"], 2, ["length is a family of strata"]),
         ([*PAPERS, *TEXTS, "--quota", "unknown=1"], 2, ["'unknown' has no quota of its own", "length"]),
         ([*PAPERS, *TEXTS, "--spacy-model", "en_core_web_nope"], 2, ["en_core_web_nope cannot be loaded"]),
     ],

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import rispy
 
-from citerec.index.manifest import Manifest, generation_of, is_index
+from citerec.index.manifest import Manifest, generation_of
 from tests.conftest import DEMO, Citerec, s2ag_paper, write_lines
 
 CITEREC = Path(sys.executable).with_name("citerec")
@@ -99,8 +99,6 @@ def test_the_life_of_an_index(citerec_here: Citerec, tmp_path: Path) -> None:
     [
         (["-k", 0], ["asks for no paper", "-k 10"]),
         (["-k", 253], ["more than the 252 papers", "-k 252"]),
-        (["--year-from", 2010, "--year-to", 2000], ["reversed", "--year-from 2000 --year-to 2010"]),
-        (["--field", "Biologie"], ["no field of study 'Biologie'", "Did you mean 'Biology'?"]),
         (["-c", "words.bm25.k2=1"], ["not a setting", "Did you mean words.bm25.k1?"]),
         (["--system", "none"], ["no system 'none'", "bm25-one-field"]),
         (["--fromat", "json"], ["Unknown option: --fromat. Did you mean --format?"]),
@@ -144,19 +142,6 @@ def test_no_index_and_several(citerec_here: Citerec, tmp_path: Path) -> None:
     citerec_here("index", "build", "a.jsonl", "--out", "indexes/b")
     one_line(citerec_here("recommend", "x <REF>"), 2, "several indexes", "--index: indexes/a, indexes/b\n")
     one_line(citerec_here("recommend", "x <REF>", "--index", "indexes"), 2, "Choose one of those in it: indexes/a, ind")
-
-
-def test_bad_sources_are_one_line(citerec_here: Citerec, tmp_path: Path) -> None:
-    torn = b'{"paper_id": 1}\n{"paper_id": 2, "ti'
-    one_line(citerec_here("index", "build", "s.jsonl", "--out", "x"), 2, "does not exist")
-    for content, code, parts in [
-        (b"", 2, ["no format that citerec recognises", "--format"]),
-        (torn, 1, ["2 of 2 records are bad: none is good", "line 1", "--max-bad"]),
-        (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03broken", 2, ["gzip stream is broken", "zcat"]),
-    ]:
-        (tmp_path / "s.jsonl").write_bytes(content)
-        one_line(citerec_here("index", "build", "s.jsonl", "--out", "x"), code, *parts)
-        assert not is_index(tmp_path / "x")
 
 
 def big_source(tmp_path: Path, papers: int) -> Path:

@@ -103,12 +103,9 @@ def test_bad_contexts_and_runs(citerec_here: Citerec, indexed: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["--diagnostic", "demo/locaton"], ["there is no family 'locaton'", "location"]),
-        (["--metrics", "recal@10"], ["there is no metric 'recal@10'", "Metrics are: recall"]),
         (["--metrics", "recall@100", "-k", "50"], ["recall@100 looks at 100 hits", "-k 100"]),
         (["--system", "bm52"], ["there is no system 'bm52'", "bm25"]),
         (["--system", "bm25", "--run", "bm25=x.trec"], ["two systems are called 'bm25'", "--run NAME=FILE"]),
-        (["--out", "indexes/demo/CURRENT/x"], ["cannot write", "is not a folder to write to"]),
         (["--diagnostic", "demo/location", "--set", "other"], ["one set at a time"]),
         (["--out", "indexes"], ["indexes exists and is no folder of results"]),
     ],

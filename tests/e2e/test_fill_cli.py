@@ -81,7 +81,6 @@ def test_what_cannot_be_done_is_said(demo_index: Path, draft: Path, tmp_path: Pa
     fill = ("fill", draft, "--index", demo_index)
     one_line(citerec_here(*fill, "--min-confidence", "0.5"), 2, "--min-confidence goes with --yes only")
     one_line(citerec_here(*fill, "--keys", "{what}"), 2, "pattern of citation keys '{what}' is wrong")
-    one_line(citerec_here(*fill, "--encoding", "latin-nine"), 2, "knows no encoding")
     (tmp_path / "a.txt").write_text("Nothing is missing here.\n")
     wrong = citerec_here("fill", "a.txt", "--bib", "refs.bib", "--index", demo_index)
     one_line(wrong, 2, "has no place that wants a citation. Write <REF> where one does.")

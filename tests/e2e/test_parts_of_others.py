@@ -10,10 +10,8 @@ from tests.conftest import DEMO, Citerec
 
 pytestmark = pytest.mark.slow
 
-FILES = {
-    "together.py": '''
-"""Whether the marker stands for one paper or for several; the sentence is of medium length."""
 
+FAMILY = """
 from citerec.diagnostics.families import MEDIUM, Family
 
 FAMILY = Family(
@@ -23,29 +21,18 @@ FAMILY = Family(
     class_of=lambda facts: "one" if len(facts.context.cited_ids) == 1 else "several",
     conditions=(MEDIUM,),
 )
-''',
-    "others-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: others\nVersion: 1.0\n",
-    "others-1.0.dist-info/entry_points.txt": """
-[citerec.families]
-together = together:FAMILY
-""",
-}
+"""
 
 
-@pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """PYTHONPATH with the package in it."""
-    folder = tmp_path_factory.mktemp("others")
-    for name, text in FILES.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text.lstrip())
-    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-
-
-def test_a_family_of_others_is_measured(citerec: Citerec, tmp_path: Path, demo_index: Path, others: str) -> None:
-    result = citerec(
-        "diagnostics", "label", DEMO / "contexts.jsonl", "--index", demo_index, "--out", "mine", PYTHONPATH=others
-    )
+def test_a_family_of_others_is_measured(citerec: Citerec, tmp_path: Path, demo_index: Path) -> None:
+    (tmp_path / "others-1.0.dist-info").mkdir()
+    (tmp_path / "others-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1.0\n")
+    named = "[citerec.families]\ntogether = together:FAMILY\n"
+    (tmp_path / "others-1.0.dist-info" / "entry_points.txt").write_text(named)
+    (tmp_path / "together.py").write_text(FAMILY)
+    others = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    label = ("diagnostics", "label", DEMO / "contexts.jsonl", "--index", demo_index, "--out", "mine")
+    result = citerec(*label, PYTHONPATH=others)
     assert result.returncode == 0, result.stderr
     (found,) = re.findall(r"^together +(\d+) +one ([\d,]+), several (\d+)", result.stdout, re.MULTILINE)
     assert int(found[0]) == int(found[1]) + int(found[2]) > 0

@@ -90,10 +90,9 @@ def test_what_cannot_be_asked_is_said_and_not_sent(services: Services, monkeypat
     for url in ("nowhere", "http://", "ftp://example.org", "http://["):
         with pytest.raises(SettingsError, match=r"s2_api\.url"):
             ask(services, "s2-api", f"s2_api.url={url}")
-    for key in ("a\nb", "schlüssel"):
-        monkeypatch.setenv("S2_API_KEY", key)
-        with pytest.raises(SettingsError, match="S2_API_KEY is no key"):
-            ask(services)
+    monkeypatch.setenv("S2_API_KEY", "a\nb")
+    with pytest.raises(SettingsError, match="S2_API_KEY is no key"):
+        ask(services)
     assert services.asked == []
 
 

@@ -113,29 +113,27 @@ def test_a_deletion_counts_for_what_was_there_before_it(store: PaperStore) -> No
 
 def test_citances_in_order_with_positions_and_the_years_of_citing_papers(store: PaperStore) -> None:
     cited = Paper("cited", title="t", year=1990, venue="V", citation_count=3, fields_of_study=("Art",))
-    fill(
-        store,
-        cited,
-        Paper("q1", title="q", year=2001),
-        Citation("q2", "cited", ("two",), citation_id="1", citing_year=2003),
-        Citation("q2", "cited", ("three",), citation_id="2", citing_year=2005),
-        Citation("q1", "cited", ("c", "d"), citation_id="2", citing_year=2009),
-        Citation("q1", "cited", ("a", "b"), (("background",), ()), True, citation_id="1"),
-        Citation("q1", "unknown", ("lost",)),
-        Citation("q1", None, ("lost",)),
-        Citation("q1", "cited", (), citation_id="3"),
-        Citation("q3", "cited", ("four",)),
-    )
-    found = list(store.searchable_citances())
-    assert [(citance.citing_id, citance.citing_year, citance.position, citance.text) for citance in found] == [
-        ("q1", 2001, 0, "a"),
-        ("q1", 2001, 1, "b"),
-        ("q1", 2001, 2, "c"),
-        ("q1", 2001, 3, "d"),
-        ("q2", 2005, 0, "two"),
-        ("q2", 2005, 1, "three"),
-        ("q3", None, 0, "four"),
+    said: list[tuple[str, str | None, tuple[str, ...], str, int | None]] = [
+        ("q2", "cited", ("two",), "1", 2003),
+        ("q2", "cited", ("three",), "2", 2005),
+        ("q1", "cited", ("c", "d"), "2", 2009),
+        ("q1", "cited", ("a", "b"), "1", None),
+        ("q1", "unknown", ("lost",), "", None),
+        ("q1", None, ("lost",), "", None),
+        ("q1", "cited", (), "3", None),
+        ("q3", "cited", ("four",), "", None),
     ]
+    citations = [
+        Citation(one, other, texts, citation_id=key, citing_year=year) for one, other, texts, key, year in said
+    ]
+    fill(store, cited, Paper("q1", title="q", year=2001), *citations)
+    found = list(store.searchable_citances())
+    assert [(one.citing_id, one.citing_year, one.position) for one in found] == [
+        *(("q1", 2001, position) for position in range(4)),
+        *(("q2", 2005, position) for position in range(2)),
+        ("q3", None, 0),
+    ]
+    assert [one.text for one in found] == ["a", "b", "c", "d", "two", "three", "four"]
     assert {citance.cited for citance in found} == {cited}
     assert store.citances("cited", "q1") == ("a", "b", "c", "d")
     assert store.citances("cited", "q") == store.citances("nobody", "q1") == ()

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from citerec.diagnostics.review import read_reviews, record_verdict
 from citerec.diagnostics.sets import read_set
-from citerec.evaluation.results import Results
 from citerec.index.describe import verify
 from citerec.index.manifest import Manifest, generation_of, trained_of
 from tests.conftest import DEMO, s2ag_paper, write_lines
@@ -115,16 +114,6 @@ def _demo(folder: Path) -> None:
     _must(folder, "index build demo --out index")
 
 
-def _after(line: str) -> Callable[[Path], None]:
-    """Runs a command where the demo is indexed."""
-
-    def prepare(folder: Path) -> None:
-        _demo(folder)
-        _must(folder, line)
-
-    return prepare
-
-
 def _set(folder: Path) -> None:
     _demo(folder)
     _must(folder, "diagnostics label contexts.jsonl --index index --out ./mine")
@@ -140,17 +129,6 @@ def _set_outcome(folder: Path) -> object:
 def _verdicts(folder: Path) -> object:
     found = read_reviews(folder / "mine")
     return {who: {key: [one.verdict, one.note] for key, one in said.items()} for who, said in found.items()}
-
-
-def _measured(folder: Path) -> object:
-    """The figures of results, without the times that they took."""
-    systems = Results.read(folder / "results").to_json()["systems"]
-    return {name: {key: value for key, value in system.items() if key != "cost"} for name, system in systems.items()}
-
-
-_ON_INDEX = "--contexts contexts.jsonl --index index"
-_TRAIN = f"train ltr {_ON_INDEX} --system bm25 --out ranker"
-_EVAL = f"eval {_ON_INDEX} --system"
 
 
 def _tasks(folder: Path) -> None:
@@ -181,22 +159,7 @@ COMMANDS = {
     "index add, what is new": Command(_updated, "index add index", _index_outcome, _ranker),
     "index remove": Command(_index, "index remove index 1 2", _index_outcome, _ranker),
     "index encode": Command(_encoded, "index encode index --model tiny", _index_outcome, _ranker),
-    "contexts split": Command(
-        _after("contexts split contexts.jsonl --seed 1 --out split"),
-        "contexts split contexts.jsonl --seed 2 --out split",
-        _texts("split/train.jsonl", "split/dev.jsonl", "split/test.jsonl", "split/manifest.json"),
-    ),
-    "diagnostics label": Command(
-        _set,
-        "diagnostics label contexts.jsonl --index index --out ./mine -c conditions=false",
-        _set_outcome,
-        _verdicts,
-    ),
     "review --apply": Command(_set, "diagnostics review ./mine --apply", _set_outcome, _verdicts),
-    "train ltr": Command(
-        _after(f"{_TRAIN} -c rounds=3"), f"{_TRAIN} -c rounds=5", _texts("ranker/model.txt", "ranker/provenance.json")
-    ),
-    "eval": Command(_after(f"{_EVAL} bm25 --out results"), f"{_EVAL} bm25-one-field --out results", _measured),
     "write batch": Command(_tasks, "write batch tasks.jsonl --writer lexrank --out lead.jsonl", _texts("lead.jsonl")),
     "contexts extract": Command(
         _full_texts, "contexts extract texts --out extracted.jsonl --workers 2", _texts("extracted.jsonl")

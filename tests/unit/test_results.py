@@ -266,11 +266,7 @@ def test_python_takes_sets_names_lists_and_what_people_write(demo_index: Path) -
 @pytest.mark.parametrize(
     ("systems", "options", "message"),
     [
-        ({"[red]x": "bm25"}, {}, r"'\[red\]x' cannot name a system"),
-        ({"x": Path("none.trec")}, {}, "x is a PosixPath, no system"),
         (Run.from_dict({"c1": {"1": 1.0}}), {}, "run: the paper '1' is not in the index"),
-        ("bm25", {"missing": "perhaps"}, "missing contexts cannot count as 'perhaps'"),
-        ("bm25", {"k": 253}, "-k 253 is not between"),
         ("bm25", {"seed": -1}, "seed is -1"),
         ({"x": lambda _, __: None}, {}, "x answers None"),
         ("bm25", {"families": ["pos_before"]}, "the spaCy model en_core_web_sm cannot be loaded"),

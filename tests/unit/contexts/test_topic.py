@@ -1,16 +1,14 @@
-"""What a topic takes from a sentence: its words, what stands near the marker, the keys that are cited before it."""
+"""What a topic takes from a sentence: its words, what stands near the marker, the keys that it cites."""
 
 import html
-from collections.abc import Callable, Iterable
-from typing import cast
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, strategies as st
 
 from citerec.contexts.read import contexts_of_text
-from citerec.contexts.topic import Topic, clean, contexts_of_draft, mentions, names_before, topic_of
-from citerec.corpus.store import PaperStore
-from citerec.records import MARKER, Context, Paper
+from citerec.contexts.topic import Topic, clean, mentions, names_before, topic_of
+from citerec.records import MARKER, Context
 from citerec.retrieve.words import cites_others, words_near
 from tests.growth import assert_linear
 
@@ -121,23 +119,3 @@ def test_no_text_makes_it_backtrack(unit: str, function: Callable[[Topic], objec
 )
 def test_keys_are_found_in_order(text: str, keys: list[str]) -> None:
     assert [mention.key for mention in mentions(text)] == keys
-
-
-class _Store:
-    """A store with two papers."""
-
-    def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
-        return {paper_id: Paper(paper_id, "") for paper_id in paper_ids if paper_id in ("a", "b")}
-
-
-def cited_before(text: str, cited: dict[str, str] | None = None) -> list[tuple[str, ...] | None]:
-    return [one.cited_before for one in contexts_of_draft(text, cast(PaperStore, _Store()), cited)]
-
-
-def test_what_stands_before_a_place_counts_with_repeats() -> None:
-    text = r"\cite{a} and \cite{b,a} <REF>, and @b <REF>."
-    assert cited_before(text) == [("a", "b", "a"), ("a", "b", "a", "b")]
-    # Listed papers stand once unless the text cites them before.
-    assert cited_before(r"<REF> \cite{x} <REF>", {"x": "1", "y": "9"}) == [("1", "9"), ("9", "1")]
-    assert cited_before(r"\cite{a} \cite{unknown}") == [("a",)]
-    assert cited_before(r"\cite{unknown} [12] <REF>") == [None]

@@ -5,15 +5,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from citerec import reranked
-from citerec.records import Reason
-from citerec.retrieve.base import Candidate, CitanceKey
+from citerec.retrieve.base import Candidate
 from tests.columns import columns
 
-LISTED = [
-    Candidate("b", 3.0, CitanceKey("x", 1, 0.5), {"bm25": 3.0}, (Reason("words", 3.0),)),
-    Candidate("a", 3.0, None, {"dense": 0.25}),
-    Candidate("c", 1.0, None, {}),
-]
 PAPERS = "abcdefghijkl"
 
 
@@ -31,11 +25,3 @@ def test_reranked_orders_the_first_and_keeps_the_rest(old: list[float], read: in
         assert again.scores[: len(new)].tolist() == pytest.approx([score for score, _ in head])
         assert (np.diff(again.scores) < 0).all()
         assert np.isnan(again.signal("mine")).tolist() == [place >= len(new) for place in range(len(again))]
-
-
-def test_reranked_keeps_what_supports_a_candidate() -> None:
-    again = reranked(columns(LISTED, PAPERS), [1.0, 2.0], "mine", reasons=[(Reason("x", 1.0),), (Reason("x", 2.0),)])
-    assert [one.paper_id for one in again] == ["a", "b", "c"]
-    assert [one.citance for one in again] == [None, LISTED[0].citance, None]
-    assert [one.reasons for one in again] == [(Reason("x", 2.0),), (Reason("x", 1.0),), ()]
-    assert again[0].signals == {"dense": 0.25, "mine": 2.0}
