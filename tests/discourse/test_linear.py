@@ -38,9 +38,6 @@ def test_it_learns_sentences_by_what_they_say_and_by_what_stands_before_them() -
     ]
     assert tagger.tag([texts[0][:1], *texts[1:]]) == [("background",), ("result",), ("method",)]
     assert shares_of(tagger, texts) == {"background": 0.25, "method": 0.5, "result": 0.25}
-    assert shares_of(tagger, [texts[2], []]) == {"background": 0.0, "method": 1.0, "result": 0.0}
-    with pytest.raises(InputError, match="no sentence"):
-        shares_of(tagger, [[]])
     tagger = _fit(paragraphs())
     summary, ours = "Roy et al. (2007) study chess.", "We study chess too."
     assert tagger.tag([[summary, "They do so.", ours], [ours, "They do so.", summary]]) == [

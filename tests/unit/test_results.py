@@ -18,7 +18,6 @@ from citerec.errors import InputError
 from citerec.evaluation import tables
 from citerec.evaluation.figures import Robustness, robustness
 from citerec.evaluation.page import to_html
-from citerec.evaluation.record import Cost, Usage
 from citerec.evaluation.results import Results, merge
 from citerec.evaluation.statistics import Mean, Scores
 from citerec.index.build import BuildOptions, add_to_index
@@ -234,10 +233,6 @@ def test_what_is_not_merged(results: Results, demo_index: Path) -> None:
     }.items():
         with pytest.raises(InputError, match=message):
             merge({"a": results, "b": one})
-    # Nor does the training overlap of one pass on to all.
-    overlap = results.record.set.training_overlap.model_copy(update={"contexts": 3})
-    seen = results.record.set.model_copy(update={"training_overlap": overlap})
-    assert merge({"a": results, "b": recorded(results, set=seen)}).record.set.training_overlap is None
 
 
 def test_the_page_needs_nothing_else_and_runs_nothing(written: Path, demo_index: Path, tmp_path: Path) -> None:
@@ -302,15 +297,3 @@ def test_what_the_index_says_of_cited_papers_is_found_on_the_spot(demo_index: Pa
     of_set = evaluate("bm25", "demo/cold_start", index=index, resamples=100)
     found = of_set.systems["bm25"].families["cold_start"]
     assert list(of_set.families) == ["cold_start"] and found["0"].n > found["1–4"].n > 0 == found["5+"].n
-
-
-def test_the_costs_of_several_processes_are_added_up() -> None:
-    parts = [
-        Usage(("here", 1), 10.0, 11.0, 0.9, [0.001], 100, 5),
-        Usage(("here", 2), 10.5, 12.0, 1.1, [0.003], 200, 7),
-        Usage(("here", 1), 11.0, 12.0, 0.5, [0.002, 0.002], 150, 6),
-    ]
-    cost = Cost.of(parts, 3)
-    assert (cost.queries, cost.workers, cost.wall_seconds, cost.cpu_seconds) == (4, 2, 2.0, 2.5)
-    assert (cost.queries_per_second, cost.latency_median_ms, cost.peak_memory_bytes) == (2.0, 2.0, 350)
-    assert cost.gpu_memory_bytes == 13

@@ -45,11 +45,8 @@ def scored(sentences: Iterable[tuple[str, Labels]]) -> tuple[dict[str, tuple[flo
     for text, gold in sentences:
         found = parsed(text)
         spans, found_spans = {each[:3] for each in gold}, {each[:3] for each in found}
-        for counts, several in (
-            (hits, spans & found_spans),
-            (missed, spans - found_spans),
-            (wrong, found_spans - spans),
-        ):
+        found_or_not = (spans & found_spans, spans - found_spans, found_spans - spans)
+        for counts, several in zip((hits, missed, wrong), found_or_not, strict=True):
             for _, _, style in several:
                 counts.update((style, "all"))
         works += len(gold & found)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from citerec.contexts.read import contexts_of_text
-from citerec.contexts.topic import Topic, clean, mentions, names_before, topic_of
+from citerec.contexts.topic import Topic, clean, names_before, topic_of
 from citerec.records import MARKER, Context
 from citerec.retrieve.words import cites_others, words_near
 from tests.growth import assert_linear
@@ -106,16 +106,3 @@ def test_other_citations_of_the_sentence_are_seen(text: str, expected: bool) -> 
 @pytest.mark.parametrize("unit", ["(A", "[1,", "$", "<a ", r"\cite{", "(Aa 19", "http://", "\\(", "Aa, ", " ,", "van "])
 def test_no_text_makes_it_backtrack(unit: str, function: Callable[[Topic], object]) -> None:
     assert_linear(lambda text: function(topic_of(Context(text=text))), lambda times: unit * times + "<REF>", 5_000)
-
-
-@pytest.mark.parametrize(
-    ("text", "keys"),
-    [
-        (r"as \cite{lee20} and \citep[see][p. 3]{roe, doe:19} show", ["lee20", "roe", "doe:19"]),
-        ("as [@lee20; @roe, p. 3] and @doe:19. show", ["lee20", "roe", "doe:19"]),
-        ("as [12] and [Lee20, Roe] show", ["12", "Lee20", "Roe"]),
-        ("mail ada@example.org", []),
-    ],
-)
-def test_keys_are_found_in_order(text: str, keys: list[str]) -> None:
-    assert [mention.key for mention in mentions(text)] == keys

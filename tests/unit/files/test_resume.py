@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from citerec.errors import BuildError, SourceError
+from citerec.files.progress import no_progress
 from citerec.files.resume import Result, Step, run_stage
 
 SHARDS = 4
@@ -53,10 +54,8 @@ class Bench:
             shard.write_text(f"shard {number} " * (number + 1))
 
     def run(self, workers: int | None = 1, work: Callable[..., Any] = upper, **more: Any) -> list[Result]:
-        on_progress, version = more.pop("on_progress", lambda *_: None), more.pop("version", 1)
-        parameters = {"calls": str(self.folder / "calls"), **more}
-        step = Step(work, version)
-        return run_stage(self.results, self.shards, step, parameters, workers=workers, on_progress=on_progress)
+        step, parameters = Step(work, more.pop("version", 1)), {"calls": str(self.folder / "calls"), **more}
+        return run_stage(self.results, self.shards, step, parameters, workers=workers, on_progress=no_progress)
 
     def calls(self) -> list[int]:
         """How often each shard was worked on since this was last asked."""

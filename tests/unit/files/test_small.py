@@ -6,22 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.diagnostics.families import FAMILIES
-from citerec.drafts.check import CHECKS
 from citerec.errors import BuildError, InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Rejected
 from citerec.files.registry import Registry
 from citerec.files.text import one_line, printable
-from citerec.models.encoder import ENCODERS
-from citerec.rerank.base import RERANKERS
-from citerec.retrieve.base import RETRIEVERS
-from citerec.sources.base import CORPORA
-from citerec.write.drafting import PRESETS
-from citerec.write.metrics import TEXT_METRICS
-from citerec.write.writers.base import WRITERS
-
-REGISTRIES = [*(CHECKS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, TEXT_METRICS, WRITERS)]
 
 
 @given(st.text(st.sampled_from("ab \t\n\x00\x7f\xa0\u2003\u200b\u00ad漢") | st.characters()))
@@ -42,12 +31,6 @@ def test_samples_that_were_published_stay_what_they_are() -> None:
     assert hash_sample(0, "x", "y") == 7723644038609828039
     shares = [hash_sample(0, str(number)) / 2**64 for number in range(10_000)]
     assert 0.09 < sum(share < 0.1 for share in shares) / len(shares) < 0.11
-
-
-@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: str(registry.kind))
-def test_every_name_leads_to_the_part_of_that_name(registry: Registry[Any]) -> None:
-    names = [(name, part.name) for name, part in registry.items()]
-    assert names == [(name, name.rpartition(".")[2]) for name in registry]
 
 
 def test_a_part_joins_the_table_of_its_process_once() -> None:
