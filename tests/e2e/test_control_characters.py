@@ -34,7 +34,7 @@ def corpus(tmp_path: Path) -> Path:
     return release
 
 
-def test_no_control_character_reaches_the_terminal(citerec_here: Citerec, corpus: Path, tmp_path: Path) -> None:
+def test_no_control_character_reaches_the_terminal(citerec_here: Citerec, corpus: Path) -> None:
     assert citerec_here("index", "build", corpus, "own.bib", "--out", "index").returncode == 0
     sentence = f"The okapi{ESCAPES} words <REF>."
     ask, run, info = ("recommend", "--index", "index"), ("run", "contexts.jsonl", "--index", "index"), ("index", "info")

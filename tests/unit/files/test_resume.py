@@ -76,6 +76,7 @@ def test_what_is_new_or_changed_is_all_that_is_done(bench: Bench) -> None:
     assert [result.shard for result in first] == bench.shards and bench.calls() == [1] * SHARDS
     assert bench.run(None) == first and bench.calls() == [0] * SHARDS
     bench.shards.reverse()
+    first.reverse()
     bench.shards.insert(1, bench.folder / "shards" / "new.txt")
     bench.shards[1].write_text("new")
     words = [result.path.read_text()[:7] for result in bench.run()]
