@@ -9,7 +9,6 @@ _WORK: dict[str, Any] = {
     "title": "The state of <i>OA</i> &amp; its prevalence",
     "display_name": "The state of OA",
     "publication_year": 2018,
-    "publication_date": "2018-02-13",
     "updated_date": "2026-01-03T04:05:06.123456",
     "type": "article",
     "language": "en",
@@ -39,7 +38,6 @@ _WORK: dict[str, Any] = {
     "concepts": [{"display_name": "Library science", "level": 1}],
     "abstract_inverted_index": {"Open": [0, 7], "access": [1], "is": [2], "growing.": [5]},
     "referenced_works": ["https://openalex.org/W1", "W22", None, "https://openalex.org/W1", "https://openalex.org/A5"],
-    "related_works": ["https://openalex.org/W9"],
 }
 
 _PREPRINT: dict[str, Any] = {

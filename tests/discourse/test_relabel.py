@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertForSequenceClassification, set_seed
 
-from citerec.discourse.tagger import RelabelledTagger, known_names, open_tagger
+from citerec.discourse.tagger import RelabelledTagger, open_tagger
 from citerec.errors import InputError
 from tests.conftest import Citerec, write_lines
 from tests.tiny_models import write_tiny_scibert
@@ -30,17 +30,6 @@ def published(encoder: Path, out: Path, labels: Sequence[str]) -> Path:
     model.save_pretrained(out)
     AutoTokenizer.from_pretrained(encoder).save_pretrained(out)
     return out
-
-
-def test_labels_are_recognised_however_they_are_written() -> None:
-    for labels, names in (
-        (["Result", "METHOD", "background"], ["result", "method", "background"]),
-        (["Compare_Or_Contrast", "uses", "Extends"], ["CompareOrContrast", "Uses", "Extends"]),
-        # The tags of CORWA's own code.
-        (["pad", "Intro", "B-Single_summ", "Multi_summ"], ["", "Transition", "Single_summ", "Multi_summ"]),
-    ):
-        assert known_names(labels) == dict(zip(labels, names, strict=True))
-    assert all(known_names(labels) is None for labels in (["pad", "O", "B_span"], ["LABEL_0"], ["pad", "O"]))
 
 
 def test_a_published_classifier_gets_the_names_of_its_scheme(encoder: Path, tmp_path: Path) -> None:

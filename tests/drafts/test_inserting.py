@@ -1,4 +1,4 @@
-"""A text is put behind the sentence of a place, and breaks nothing; own papers come first."""
+"""A text is put behind the sentence of a place, and breaks nothing."""
 
 from pathlib import Path
 
@@ -6,10 +6,9 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from citerec.drafts import Files, read_draft
-from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.filling import FITTING, Filling, as_source, draft_hits, sentence_end
+from citerec.drafts.filling import Filling, as_source, sentence_end
 from citerec.errors import InputError
-from citerec.records import Answer, Context, Hit, Paper
+from citerec.records import Paper
 from tests.drafts.mangled import mangled
 
 
@@ -63,23 +62,3 @@ def test_a_text_breaks_no_draft_and_is_all_that_is_new(given_draft: tuple[str, s
     if not name.endswith(".txt"):
         assert "That is all." in filling.draft.text
         assert len(filling.draft.cited) == len(before.cited) + 1
-
-
-def test_own_papers_that_fit_come_first_each_with_its_rank() -> None:
-    bib = "@misc{third, title = {Trees that vote}, year = {2001}}\n@misc{preprint, title = {Networks with memory}, "
-    bib += "author = {Ada Lovelace}, year = {2017}}\n@misc{unseen, title = {Something else}, year = {1990}}\n"
-    own = Bibliography([Path("refs.bib")], Files(texts={Path("refs.bib"): bib}, disk=False))
-    preprint = Paper("20", "Networks with memory", authors=("Ada Lovelace",), year=2017)
-    first = Hit(1, 9.0, Paper("1", "Weights of terms", year=2000))
-    second = Hit(2, 8.0, Paper("2", "Networks with memory that lasts", year=2019), also=(preprint,))
-    third = Paper("3", "Trees that vote", year=2001)
-
-    def shown(*hits: Hit, **options: bool) -> list[tuple[int, str | None, bool, str]]:
-        found = draft_hits(Answer(Context(text="Networks that remember <REF>."), hits), own, **options)
-        return [(one.hit.rank, one.key, one.comes_first, one.paper.paper_id) for one in found]
-
-    ours = [(2, "preprint", True, "20"), (3, "third", True, "3")]  # the edition that the bibliography has
-    assert shown(first, second, Hit(3, 7.0, third)) == [*ours, (1, None, False, "1")]
-    assert [rank for rank, *_ in shown(first, second, own_first=False)] == [1, 2]
-    low = Hit(FITTING + 1, 1.0, third)  # what the system ranks low keeps its place
-    assert shown(first, low) == [(1, None, False, "1"), (FITTING + 1, "third", False, "3")]

@@ -32,7 +32,7 @@ def texts(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "s2orc-0.jsonl", [TEXT])
 
 
-def test_citebench_of_several_sources_and_with_a_bad_record(citerec_here: Citerec, tmp_path: Path) -> None:
+def test_citebench_of_several_sources(citerec_here: Citerec, tmp_path: Path) -> None:
     files = [write_lines(tmp_path / f"{name}.jsonl", [record]) for name, record in RECORDS.items()]
     result = citerec_here("data", "citebench", *files, "--out", "all.jsonl")
     assert result.returncode == 0, result.stderr
@@ -42,12 +42,6 @@ def test_citebench_of_several_sources_and_with_a_bad_record(citerec_here: Citere
     assert records[2]["input"][:2] == ["<abs> We translate slang. </abs>", "<ctx_b> Much was done. </ctx_b>"]
     citerec_here("data", "citebench", tmp_path / "xing.jsonl", "--as-published", "--out", "published.jsonl")
     assert json.loads((tmp_path / "published.jsonl").read_text())["input"][2] == "We translate slang."
-    with (tmp_path / "lu.jsonl").open("a") as file:
-        file.write("{broken\n")
-    result = citerec_here("data", "citebench", "lu.jsonl", "--max-bad", "0.5", "--out", "lu-out.jsonl")
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == "Records set aside: 1. See lu-out.jsonl.quarantine.jsonl\n"
-    assert "not JSON" in (tmp_path / "lu-out.jsonl.quarantine.jsonl").read_text()
 
 
 def test_pairs_and_related_work(citerec_here: Citerec, texts: Path, tmp_path: Path) -> None:
@@ -71,25 +65,14 @@ def test_pairs_and_related_work(citerec_here: Citerec, texts: Path, tmp_path: Pa
 
 def test_what_is_wrong_is_one_line(citerec_here: Citerec, texts: Path, tmp_path: Path) -> None:
     write_lines(tmp_path / "other.jsonl", [{"text": "?"}])
-    write_lines(tmp_path / "bad.jsonl", [{**RECORDS["lu"], "related_work": 3}])
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "thesis.tex").write_text("")
     assert citerec_here("index", "build", "papers.jsonl", "--out", "index").returncode == 0
-    bench, pairs = ("citebench",), ("citesum", "--index", "index")
     for arguments, code, told in [
-        ((*bench, "missing.json"), 2, "missing.json"),
-        ((*bench, "other.jsonl"), 1, "none of the four data sets"),
-        ((*bench, "bad.jsonl"), 1, "bad.jsonl, line 1: related_work"),
+        (("citebench", "missing.json"), 2, "missing.json"),
+        (("citebench", "other.jsonl"), 1, "none of the four data sets"),
         (("related-work", texts), 2, "index"),
-        ((*pairs, texts, "-c", "rouge1=50"), 2, "50"),
-        ((*pairs, texts, "-c", "validation=0.7", "-c", "test=0.7"), 2, "add up"),
-        ((*pairs, texts, "-c", "rouge1=1"), 1, "no text is kept"),
-        ((*pairs, "other.jsonl"), 1, "1 of 1 texts are bad"),
     ]:
         one_line(citerec_here("data", *arguments, "--out", "out"), code, told)
-    one_line(citerec_here("data", *bench, "bad.jsonl", "--out", "full"), 2, "full is a folder")
-    one_line(citerec_here("data", *pairs, texts, "--out", "full"), 2, "is no data set of texts")
     assert not (tmp_path / "out").exists()
-    assert citerec_here("data", *pairs, texts, "--out", "set").returncode == 0
+    assert citerec_here("data", "citesum", "--index", "index", texts, "--out", "set").returncode == 0
     again = citerec_here("data", "related-work", "--index", "index", texts, "--out", "set")
     one_line(again, 2, "set holds the data set citesum, not oarelatedwork")

@@ -20,9 +20,7 @@ SENTENCE = "Deep networks learn representations <REF>."
 @pytest.mark.parametrize(
     ("name", "text"), [("refs.bib", BIB), ("refs.ris", RIS), ("refs.json", CSL), ("ids.txt", "900000041\nnone-such\n")]
 )
-def test_what_is_cited_already_is_matched_and_raised(
-    hybrid_index: Path, tmp_path: Path, citerec_here: Citerec, name: str, text: str
-) -> None:
+def test_cited_ones_are_raised(hybrid_index: Path, tmp_path: Path, citerec_here: Citerec, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     asked = ("recommend", SENTENCE, "--index", hybrid_index, "--system", "hybrid", "-k", 5)
     run = citerec_here(*asked, "--cited", name)

@@ -30,9 +30,7 @@ def draft(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_person_picks_searches_again_skips_and_goes_on_later(
-    demo_index: Path, draft: Path, citerec_here: Citerec
-) -> None:
+def test_a_person_picks_searches_skips_and_goes_on(demo_index: Path, draft: Path, citerec_here: Citerec) -> None:
     bib = draft.with_name("refs.bib")
     run = citerec_here("fill", draft, "--index", demo_index, text="?\n99\nw 1,2\nn\n1\ns\nq\n")
     assert run.returncode == 0, run.stderr
@@ -64,9 +62,7 @@ def test_a_diff_writes_nothing(demo_index: Path, draft: Path, tmp_path: Path, ci
     assert draft.read_bytes() == before and not (tmp_path / "refs.bib").exists()
 
 
-def test_without_questions_only_where_it_is_sure(
-    demo_index: Path, draft: Path, tmp_path: Path, citerec_here: Citerec
-) -> None:
+def test_yes_only_where_it_is_sure(demo_index: Path, draft: Path, tmp_path: Path, citerec_here: Citerec) -> None:
     sure = ("fill", draft, "--system", "bm25", "--yes", "--min-confidence")
     run = citerec_here(*sure, "0.8", "--index", demo_index)
     assert run.returncode != 0 and "citerec train confidence" in run.stderr
@@ -85,7 +81,6 @@ def test_what_cannot_be_done_is_said(demo_index: Path, draft: Path, tmp_path: Pa
     fill = ("fill", draft, "--index", demo_index)
     one_line(citerec_here(*fill, "--min-confidence", "0.5"), 2, "--min-confidence goes with --yes only")
     one_line(citerec_here(*fill, "--keys", "{what}"), 2, "pattern of citation keys '{what}' is wrong")
-    one_line(citerec_here(*fill, "--encoding", "latin-nine"), 2, "knows no encoding")
     (tmp_path / "a.txt").write_text("Nothing is missing here.\n")
     wrong = citerec_here("fill", "a.txt", "--bib", "refs.bib", "--index", demo_index)
     one_line(wrong, 2, "has no place that wants a citation. Write <REF> where one does.")

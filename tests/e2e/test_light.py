@@ -94,8 +94,6 @@ def test_an_author_needs_no_more(light: Path, tmp_path: Path, citerec: Callable[
         (("eval", "--diagnostic", "location"), "eval"),
     ],
 )
-def test_a_command_whose_extra_is_missing_says_the_line_to_type(
-    citerec: Callable[..., str], arguments: tuple[object, ...], extra: str
-) -> None:
+def test_a_missing_extra_is_named(citerec: Callable[..., str], arguments: tuple[object, ...], extra: str) -> None:
     said = citerec(*arguments, code=2)
     assert f"pip install 'citerec[{extra}]'" in said and said.strip().count("\n") <= 1

@@ -10,9 +10,7 @@ from tests.e2e.test_cli import one_line
 pytestmark = pytest.mark.slow
 
 
-def test_an_index_is_built_from_another_and_searched_there(
-    citerec_here: Citerec, hybrid_index: Path, tmp_path: Path, silent_port: int
-) -> None:
+def test_build_and_search_there(citerec_here: Citerec, hybrid_index: Path, tmp_path: Path, silent_port: int) -> None:
     to = ("--engine", "qdrant", "--url", f"path:{tmp_path}/engine/mine", "--out", "mine")
     built = citerec_here("index", "build", hybrid_index, *to)
     assert "mine built: 252 papers" in built.stdout and "252 papers have a vector" in built.stdout, built.stderr

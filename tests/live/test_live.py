@@ -50,13 +50,6 @@ def test_papers_are_found_without_an_index_but_for_the_citing_one(services: Serv
     assert others and paper.title not in others
 
 
-def test_fewer_words_are_asked_for_until_enough_is_found(services: Services) -> None:
-    assert ask(services, sentence="Deep networks with many layers learn images, as encoder-like ones do <REF>.").hits
-    sizes = [len(query.split()) for query in services.queries]
-    assert len(sizes) > 1 and sizes[0] == 6
-    assert sizes == sorted(set(sizes), reverse=True)
-
-
 def test_pages_are_read_up_to_the_depth(services: Services) -> None:
     services.lists_all = True
     with opened(services, "s2-api", None, "s2_api.depth=230") as recommender:
@@ -64,30 +57,6 @@ def test_pages_are_read_up_to_the_depth(services: Services) -> None:
         assert [parameters["offset"] for _, parameters, _ in services.asked] == ["0", "100", "200"]
         assert len(recommender.search("Learning <REF>", 5, Filters(min_citations=1))) == 5
         assert len(services.asked) == 4
-
-
-def test_filters_are_sent(services: Services) -> None:
-    """That they hold is shown by the contract of retrievers."""
-    services.lists_all = True
-    filters = Filters(year_from=1990, year_to=2015, min_citations=5000, fields=("computer science",))
-    for system in LIVE:
-        with opened(services, system) as recommender:
-            assert recommender.search("Deep networks for image recognition <REF>", 20, filters)
-            asked = len(services.asked)
-            assert recommender.search("Deep learning <REF>", 5, Filters(year_from=2015, as_of_year=2010)).hits == ()
-            assert len(services.asked) == asked
-    (_, first, _), *_, (_, last, _) = services.asked
-    assert (first["year"], first["minCitationCount"]) == ("1990-2015", "5000")
-    assert last["filter"] == "from_publication_date:1990-01-01,to_publication_date:2015-12-31,cited_by_count:>4999"
-
-
-def test_two_services_are_fused_and_editions_folded(services: Services) -> None:
-    with opened(services, "s2-api+openalex-api") as recommender:
-        apart, folded = recommender.search(SENTENCE, 10), recommender.search(SENTENCE, 10, fold=True)
-    assert {hit.paper.paper_id[0] for hit in apart} == {"9", "W"}
-    keys = [(-hit.score, hit.paper.paper_id.encode()) for hit in apart]
-    assert keys == sorted(keys)
-    assert [folded[0].paper.title, *(other.title for other in folded[0].also)] == ["Attention Is All You Need"] * 2
 
 
 def test_with_an_index_its_papers_are_found(services: Services, demo_index: Path) -> None:
@@ -121,10 +90,9 @@ def test_what_cannot_be_asked_is_said_and_not_sent(services: Services, monkeypat
     for url in ("nowhere", "http://", "ftp://example.org", "http://["):
         with pytest.raises(SettingsError, match=r"s2_api\.url"):
             ask(services, "s2-api", f"s2_api.url={url}")
-    for key in ("a\nb", "schlüssel"):
-        monkeypatch.setenv("S2_API_KEY", key)
-        with pytest.raises(SettingsError, match="S2_API_KEY is no key"):
-            ask(services)
+    monkeypatch.setenv("S2_API_KEY", "a\nb")
+    with pytest.raises(SettingsError, match="S2_API_KEY is no key"):
+        ask(services)
     assert services.asked == []
 
 
@@ -136,12 +104,8 @@ OTHER = "something else than a list of papers"
     ("status", "body", "message", "remedy"),
     [
         (401, {"message": "Unauthorized"}, "answered 401: Unauthorized", "Set a key: "),
-        (302, b"", "answered 302", "url right"),
         (404, {"error": "Not found"}, "answered 404: Not found", "url right"),
-        (400, {"error": 7, "message": None}, "answered 400", "url right"),
         (429, {"message": "Too Many\nRequests", "code": "429"}, "answered 429: Too Many Requests", "a key of your own"),
-        (504, b"<html>oops</html>", "answered 504", "Try again later"),
-        (200, b"<html>Log in</html>", OTHER, "proxy"),
         (200, b'{"data": [{"title": "Att', OTHER, "proxy"),
         (200, b"[1, 2]", OTHER, "proxy"),
         (200, {"data": "none", "results": {"a": 1}}, OTHER, "proxy"),
@@ -208,21 +172,7 @@ def test_a_question_asked_before_needs_no_network_and_no_key(
     assert f"{section(system)}.keep_days=0" in raised.value.remedy
 
 
-def test_an_old_answer_is_asked_for_again_unless_nobody_answers(services: Services) -> None:
-    short = "s2_api.keep_days=0.00002"  # a second
-    before = ask(services, "s2-api", short)
-    asked = len(services.asked)
-    time.sleep(2.1)
-    assert ask(services, "s2-api", short) == before
-    assert len(services.asked) == 2 * asked
-    time.sleep(2.1)
-    services.stop()
-    assert ask(services, "s2-api", short) == before
-
-
-def test_requests_keep_a_pace_and_only_openalex_is_told_who_asks(
-    services: Services, monkeypatch: pytest.MonkeyPatch, cache: Path
-) -> None:
+def test_pace_and_who_is_told_who_asks(services: Services, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     ask(services, "openalex-api", "openalex_api.pace=0.3")
     begun = (cache / "openalex-api.pace").stat().st_mtime
     monkeypatch.setenv("CITEREC_EMAIL", "me@example.org")

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from citerec.contexts.topic import topic_of
-from citerec.corpus.reading import RecordError
 from citerec.errors import ServiceError
-from citerec.records import Context, Filters, Paper
-from citerec.retrieve.live import queries_of, telling_words, words_of
+from citerec.records import Context, Filters
+from citerec.retrieve.live import queries_of, words_of
 from citerec.sources.look_up import LOOK_UPS, LookUp, Manners, SemanticScholar, readable
 from tests.live.services import demo_papers, graph_paper, sent, work
 from tests.loopback import Server
@@ -36,15 +35,6 @@ def test_any_value_in_any_field_is_read_or_left_out(data: st.DataObject) -> None
         assert paper.paper_id and " " not in paper.paper_id
         for text in (paper.title, paper.abstract or "", paper.venue or "", paper.tldr or "", *paper.authors):
             assert text == " ".join(text.split())
-
-
-def test_a_record_may_lack_all_but_its_id() -> None:
-    record = dict.fromkeys(graph_paper(PAPER))
-    assert (
-        SemanticScholar.paper_of({**record, "corpusId": 7}) == SemanticScholar.paper_of({"corpusId": 7}) == Paper("7")
-    )
-    with pytest.raises(RecordError):
-        SemanticScholar.paper_of(record)
 
 
 @pytest.fixture
@@ -98,12 +88,6 @@ def test_what_crossref_lists(server: Server) -> None:
 )
 def test_words_of_a_sentence_or_else_of_those_around(sentence: str, before: str, words: list[str]) -> None:
     assert words_of(topic_of(Context(text=sentence, before=before))) == words
-
-
-def test_names_of_methods_come_first_then_long_words_and_authors_last() -> None:
-    topic = topic_of(Context(text="Convolution was replaced by attention, which BERT made popular, see Vaswani <REF>."))
-    assert telling_words(topic) == ["BERT", "Convolution", "attention", "replaced", "Vaswani"]
-    assert list(queries_of(topic, 3)) == ["Convolution attention BERT", "Convolution BERT", "BERT"]
 
 
 @given(st.text(), st.integers(1, 10))

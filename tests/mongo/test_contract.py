@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from citerec.corpus.base import Shard
 from citerec.corpus.ingest import write_quarantine
-from citerec.corpus.store import Change, Counts, PaperStore, ShardCounts, SqliteStore, changes_of
+from citerec.corpus.store import Counts, PaperStore, SqliteStore, changes_of
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.families import census_of
 from citerec.errors import BuildError
@@ -48,9 +48,8 @@ def test_a_finished_store_gives_papers_as_they_went_in(where: Callable[[], str |
     assert store.years(["p1", "p2", "nobody"]) == {"p1": 1999, "p2": None}
     assert list(store.all_papers()) == [FULL, BARE]
     assert store.papers([]) == store.years([]) == {}
-    assert store.counts() == Counts(
-        2, with_abstract=1, with_tldr=1, with_year=1, citances=0, with_citances=0, unmatched=1
-    )
+    counts = {"with_abstract": 1, "with_tldr": 1, "with_year": 1, "citances": 0, "with_citances": 0, "unmatched": 1}
+    assert store.counts() == Counts(2, **counts)
     assert store.integrity_faults() == []
     store.close()
 
@@ -102,15 +101,8 @@ def test_ids_order_by_their_bytes(store: PaperStore) -> None:
 
 def test_a_deletion_counts_for_what_was_there_before_it(store: PaperStore) -> None:
     fill(store, FULL, BARE, Citation("x", "p1", ("a",), citation_id="1"), Citation("y", "p1", ("b",), citation_id="2"))
-    fill(
-        store,
-        Deletion("citations", "1"),
-        Deletion("papers", "p1"),
-        Deletion("tldrs", "p1"),
-        Deletion("papers", "p2"),
-        Deletion("papers", "nobody"),
-        Paper("p2", title="Again"),
-    )
+    gone = [("citations", "1"), ("papers", "p1"), ("tldrs", "p1"), ("papers", "p2"), ("papers", "nobody")]
+    fill(store, *(Deletion(what, key) for what, key in gone), Paper("p2", title="Again"))
     assert store.papers(["p1", "p2"]) == {"p2": Paper("p2", title="Again")}
     assert store.citances("p1", "x") == ()
     assert store.citances("p1", "y") == ("b",)
@@ -121,29 +113,27 @@ def test_a_deletion_counts_for_what_was_there_before_it(store: PaperStore) -> No
 
 def test_citances_in_order_with_positions_and_the_years_of_citing_papers(store: PaperStore) -> None:
     cited = Paper("cited", title="t", year=1990, venue="V", citation_count=3, fields_of_study=("Art",))
-    fill(
-        store,
-        cited,
-        Paper("q1", title="q", year=2001),
-        Citation("q2", "cited", ("two",), citation_id="1", citing_year=2003),
-        Citation("q2", "cited", ("three",), citation_id="2", citing_year=2005),
-        Citation("q1", "cited", ("c", "d"), citation_id="2", citing_year=2009),
-        Citation("q1", "cited", ("a", "b"), (("background",), ()), True, citation_id="1"),
-        Citation("q1", "unknown", ("lost",)),
-        Citation("q1", None, ("lost",)),
-        Citation("q1", "cited", (), citation_id="3"),
-        Citation("q3", "cited", ("four",)),
-    )
-    found = list(store.searchable_citances())
-    assert [(citance.citing_id, citance.citing_year, citance.position, citance.text) for citance in found] == [
-        ("q1", 2001, 0, "a"),
-        ("q1", 2001, 1, "b"),
-        ("q1", 2001, 2, "c"),
-        ("q1", 2001, 3, "d"),
-        ("q2", 2005, 0, "two"),
-        ("q2", 2005, 1, "three"),
-        ("q3", None, 0, "four"),
+    said: list[tuple[str, str | None, tuple[str, ...], str, int | None]] = [
+        ("q2", "cited", ("two",), "1", 2003),
+        ("q2", "cited", ("three",), "2", 2005),
+        ("q1", "cited", ("c", "d"), "2", 2009),
+        ("q1", "cited", ("a", "b"), "1", None),
+        ("q1", "unknown", ("lost",), "", None),
+        ("q1", None, ("lost",), "", None),
+        ("q1", "cited", (), "3", None),
+        ("q3", "cited", ("four",), "", None),
     ]
+    citations = [
+        Citation(one, other, texts, citation_id=key, citing_year=year) for one, other, texts, key, year in said
+    ]
+    fill(store, cited, Paper("q1", title="q", year=2001), *citations)
+    found = list(store.searchable_citances())
+    assert [(one.citing_id, one.citing_year, one.position) for one in found] == [
+        *(("q1", 2001, position) for position in range(4)),
+        *(("q2", 2005, position) for position in range(2)),
+        ("q3", None, 0),
+    ]
+    assert [one.text for one in found] == ["a", "b", "c", "d", "two", "three", "four"]
     assert {citance.cited for citance in found} == {cited}
     assert store.citances("cited", "q1") == ("a", "b", "c", "d")
     assert store.citances("cited", "q") == store.citances("nobody", "q1") == ()
@@ -183,33 +173,6 @@ def test_papers_are_looked_up_by_identifier_and_title(where: Callable[[], str | 
     assert {name: [paper.paper_id for paper in having] for name, having in found.items()} == expected
     assert found["arxiv:1706.03762"][0].abstract is None
     store.close()
-
-
-def test_census_and_histograms_in_order(store: PaperStore) -> None:
-    papers = [
-        Paper("1", title="t", year=2000, citation_count=1, fields_of_study=("Art", "Law"), venue="B"),
-        Paper("2", title="t", year=2000, citation_count=1, fields_of_study=("Art",), venue="é/1"),
-        Paper("3", title="t", year=2000, citation_count=10, fields_of_study=("Art",), venue="é/1"),
-        Paper("4", title="t", year=999, fields_of_study=("Art/History", "Law"), venue="A"),
-        Paper("5", title="t"),
-        Paper("6", title="t", citation_count=0),
-    ]
-    fill(store, *papers)
-    census = {("Art", 2000, 1): 2, ("Art", 2000, 10): 1, ("Art/History", 999, None): 1}
-    assert census_of(store) == {(None, None, None): 1, (None, None, 0): 1, **census}
-    assert list(histogram(store, "year").items()) == [(999, 1), (2000, 3)]
-    assert list(histogram(store, "venue").items()) == [("é/1", 2), ("A", 1), ("B", 1)]
-    assert list(histogram(store, "fields_of_study").items()) == [("Art", 3), ("Law", 2), ("Art/History", 1)]
-
-
-def test_fingerprint_tells_contents_and_not_how_they_came(new_store: NewStore) -> None:
-    records: list[Record] = [FULL, BARE, Citation("x", "p1", ("a", "é"), (("method",), ()), True, "7")]
-    first, second, other = new_store(), new_store(), new_store()
-    fill(first, *records, PaperText("tldrs", "x", None))
-    for record in reversed([*records, PaperText("tldrs", "x", None)]):
-        fill(second, record)
-    fill(other, *records, PaperText("tldrs", "x", "text"))
-    assert first.fingerprint() == second.fingerprint() != other.fingerprint()
 
 
 ids = st.text(st.sampled_from("aAz0é中😀!~"), min_size=1, max_size=3)
@@ -262,19 +225,6 @@ def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, some: set
             assert read(mongodb) == read(sqlite)
         mongodb.close()
         sqlite.close()
-
-
-def test_shards_and_quarantine_in_order(store: PaperStore) -> None:
-    assert store.shards() == {} and list(store.quarantine()) == []
-    second, first = ShardCounts("b", "jsonl", 2**40, 3, 1, 4, 5), ShardCounts("a", "jsonl", 10)
-    store.finish_shard(2, second)
-    store.finish_shard(1, first)
-    assert list(store.shards().items()) == [(1, first), (2, second)]
-    store.write([Change("quarantine", [(2, 1, "r", "{"), (3, 1, "half read", "{")])])
-    store.write([Change("quarantine", [(1, 10, "ten", "x\x00y"), (1, 9, "nine", "é")])])
-    store.write([Change("quarantine", [(1, 10, "again", "x")])])
-    found = [tuple(line.values()) for line in store.quarantine()]
-    assert found == [("a", 9, "nine", "é"), ("a", 10, "again", "x"), ("b", 1, "r", "{")]
 
 
 def test_ingest_by_one_process_or_two(new_store: NewStore, release: list[Shard], tmp_path: Path) -> None:

@@ -6,15 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pymongo.errors import AutoReconnect, BulkWriteError, OperationFailure, ServerSelectionTimeoutError
-from pymongo.synchronous.collection import Collection
 
 from citerec.corpus import mongo_store
-from citerec.corpus.store import StoreError, changes_of
+from citerec.corpus.store import changes_of
 from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
-from citerec.diagnostics.families import census_of
-from citerec.errors import CiterecError, InputError
-from citerec.records import Paper, PaperText
+from citerec.errors import InputError
+from citerec.records import PaperText
 from tests.conftest import write_lines
 
 SECRET = "hunter2"
@@ -33,8 +30,6 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         ("mongodb://h/db", "mongodb://h/db", ""),
         (f"mongodb://u:{SECRET}@h:1,i:2/db?authSource=admin", "mongodb://h:1,i:2/db", "?authSource=admin"),
         (f"mongodb+srv://u:{SECRET}@cluster.example.net/db", "mongodb+srv://cluster.example.net/db", ""),
-        (f"mongodb://u:{SECRET}@[::1]:27017/db", "mongodb://[::1]:27017/db", ""),
-        ("mongodb://u:p%40%2F@h/db", "mongodb://h/db", ""),
         (
             f"mongodb://u@h/db?tls=true&tlsCertificateKeyFilePassword={SECRET}&readpreference=nearest&replicaSet=r",
             "mongodb://h/db",
@@ -42,16 +37,9 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (f"mongodb://h/db?authMechanismProperties=AWS_SESSION_TOKEN:{SECRET}", "mongodb://h/db", ""),
         (f"mongodb://u:{SECRET}/x@h/db", "mongodb://…", ""),
-        (f"mongodb://u:x/{SECRET}@h/db", "mongodb://…", ""),
-        (f"mongodb://u:x@{SECRET}@h/db", "mongodb://…", ""),
         (f"mongodb://u:x@{SECRET}/y?z@h/db", "mongodb://…", ""),
-        (f"mongodb://u:x?{SECRET}@h/db", "mongodb://…", ""),
-        (f"mongodb://u:x#{SECRET}@h/db", "mongodb://…", ""),
-        (f"mongodb://u:{SECRET}", "mongodb://…", ""),
-        (f"mongodb:/u:{SECRET}@h/db", "mongodb://…", ""),
         (f"MongoDB://u:{SECRET}@h/db", "mongodb://…", ""),
         ("papers.sqlite", "papers.sqlite", ""),
-        (Path("a") / "mongodb.sqlite", "a/mongodb.sqlite", ""),
     ],
 )
 def test_names_and_what_an_index_keeps_hold_no_secret(where: str | Path, name: str, options: str) -> None:
@@ -60,9 +48,9 @@ def test_names_and_what_an_index_keeps_hold_no_secret(where: str | Path, name: s
     assert address_of(str(where)) == name + options
 
 
-def told(call: Callable[[], object], kind: type[CiterecError] = InputError) -> str:
+def told(call: Callable[[], object]) -> str:
     """The error of a call: one line and a remedy, and the secret nowhere in what Python prints of it."""
-    with warnings.catch_warnings(record=True) as warned, pytest.raises(kind) as raised:
+    with warnings.catch_warnings(record=True) as warned, pytest.raises(InputError) as raised:
         warnings.simplefilter("always")
         call()
     printed = "".join(traceback.format_exception(raised.value))
@@ -79,25 +67,13 @@ def told(call: Callable[[], object], kind: type[CiterecError] = InputError) -> s
     [
         ("mongodb://h", "mongodb://h/ names no database. Add one: mongodb://h/citerec"),
         (f"mongodb://u:{SECRET}@h", "names no database"),
-        (f"mongodb://u:{SECRET}@h/?x=1", "names no database"),
         ("mongodb://h/a.b", "is not valid"),
-        (f"mongodb://u:{SECRET}", "is not valid"),
         (f"mongodb://u:{SECRET}/x@h/db", "%40 %3A %2F"),
         (f"mongodb://u:x@{SECRET}@h/db", "%40 %3A %2F"),
-        (f"mongodb://u:{SECRET}:x@h/db", "%40 %3A %2F"),
-        *(
-            (uri, "the spelling of the options")
-            for uri in (
-                f"mongodb://u:{SECRET}%zz@h/db",
-                f"mongodb://u:{SECRET}@h:99999/db",
-                f"mongodb://u:{SECRET}@h/db?nonsense={SECRET}",
-                f"mongodb://u:{SECRET}@h/db?maxPoolSize={SECRET}",
-                f"mongodb://u:{SECRET}@h/db?authMechanism={SECRET}",
-                f"mongodb://u:{SECRET}@h/db?tlsCAFile=/nowhere/{SECRET}",
-                f"mongodb+srv://u:{SECRET}@localhost/db",
-                f"mongodb+srv://u:{SECRET}@a.example.invalid:27017/db",
-            )
-        ),
+        (f"mongodb://u:{SECRET}@h:99999/db", "the spelling of the options"),
+        (f"mongodb://u:{SECRET}@h/db?nonsense={SECRET}", "the spelling of the options"),
+        (f"mongodb://u:{SECRET}@h/db?tlsCAFile=/nowhere/{SECRET}", "the spelling of the options"),
+        (f"mongodb+srv://u:{SECRET}@localhost/db", "the spelling of the options"),
         (f"mongodb://u:{SECRET}@127.0.0.1:PORT/db", "no MongoDB server answers at mongodb://127.0.0.1:PORT/db within"),
     ],
 )
@@ -117,39 +93,6 @@ def test_a_file_that_is_no_store(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "papers.jsonl", [{"paper_id": "1" * 200}] * 20)
     for wrong in (path, tmp_path / "no" / "folder.sqlite"):
         assert "is no SQLite store" in told(lambda wrong=wrong: open_store(wrong))
-
-
-@pytest.mark.parametrize(
-    ("failure", "kind", "message"),
-    [
-        (OperationFailure(f"Authentication failed for {SECRET}.", 18), InputError, "refuses this user"),
-        (OperationFailure("not authorized on db", 13), InputError, "refuses this user"),
-        (AutoReconnect("gone"), StoreError, "failed: "),
-        (ServerSelectionTimeoutError("none"), StoreError, "failed: "),
-        (
-            OperationFailure("x", 9, {"errmsg": "Out of\n disk"}),
-            StoreError,
-            "failed: Out of disk. See the server's log",
-        ),
-        (BulkWriteError({"writeErrors": [{"errmsg": "bad field"}]}), StoreError, "failed: bad field"),
-    ],
-    ids=["login", "rights", "gone", "none", "disk", "field"],
-)
-def test_failures_at_work_have_a_remedy(
-    mongodb: str, monkeypatch: pytest.MonkeyPatch, failure: Exception, kind: type[CiterecError], message: str
-) -> None:
-    """The server's own failures: nx-27017 knows no users and no full disk."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise failure
-
-    store = open_store(mongodb)
-    for method in ("find", "bulk_write", "count_documents"):
-        monkeypatch.setattr(Collection, method, fail)
-    changes = changes_of([Paper("1", title="t")])
-    for call in (lambda: census_of(store), store.counts, store.fingerprint, lambda: store.write(changes)):
-        assert message in told(call, kind)
-    store.close()
 
 
 def test_documents_over_the_limit(mongodb: str) -> None:

@@ -33,9 +33,7 @@ def write_slowly(address: str, shards: Sequence[Shard], written: "SimpleQueue[fl
     ingested(open_store(address), shards, on_progress=progress)
 
 
-def test_killed_writers_lose_nothing(
-    mongodb: str, release: list[Shard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_writers(mongodb: str, release: list[Shard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "removed.txt").write_text("".join(f"{number}\n" for number in range(0, 700, 3)))
     back = write_lines(tmp_path / "back.jsonl", [{"paper_id": "3", "title": "back"}, {"paper_id": "new", "title": "n"}])
     shards = [*release, Shard(tmp_path / "removed.txt", REMOVED), Shard(back, "jsonl")]
@@ -57,9 +55,7 @@ def test_killed_writers_lose_nothing(
     expected.close()
 
 
-def test_a_writer_that_stays_is_named_and_a_database_of_other_shards_is_refused(
-    mongodb: str, monkeypatch: pytest.MonkeyPatch, release: list[Shard]
-) -> None:
+def test_one_writer_and_the_same_shards(mongodb: str, monkeypatch: pytest.MonkeyPatch, release: list[Shard]) -> None:
     monkeypatch.setattr(mongo_store, "LOCK_SECONDS", 0.4)
     first, second = open_store(mongodb), open_store(mongodb)
     ended = threading.Event()

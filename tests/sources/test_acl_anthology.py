@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from citerec.errors import InputError
 from citerec.files.http import WebError
 from citerec.records import Filters
 from citerec.sources.acl_anthology import Anthology
-from citerec.sources.base import CORPORA, Cut, FileWeb
+from citerec.sources.base import Cut, FileWeb
 from citerec.sources.fetch import update_corpus
 from tests.loopback import Site, send
 from tests.source_records import ENTRY, HEADER, VOLUME
@@ -40,20 +39,10 @@ def test_a_file_and_a_later_one(tmp_path: Path) -> None:
     assert (made.release, made.papers) == ("2026-11-23", 4)  # key2, key3, key9 and the last
 
 
-def test_what_there_is() -> None:
-    site = served(23, entry(1).replace("title =", "title"))
-    anthology = Anthology(FileWeb(patience=0), site.url)
-    assert CORPORA["acl-anthology"] is Anthology
-    assert anthology.releases() == ["2026-11-23"]
-    (file,) = anthology.files("2026-11-23", "papers")
-    assert (file.name, file.url, file.bytes) == (FILE[1:], f"{site.url}{FILE}", anthology.release().datasets[0].bytes)
-    lines = gzip.decompress(b"".join(anthology.chunks(file, lambda _expired: file.url))).splitlines(keepends=True)
-    *_, bad, last = anthology.records(file, lines)
-    assert bad.bad and last.raw == ENTRY.encode()
-    with pytest.raises(InputError, match="the latest: 2026-11-23"):
-        anthology.files("2026-11-22", "papers")
+def test_a_server_that_does_not_say_when() -> None:
+    site = Site()
     for header in ({}, {"Last_Modified": "yesterday"}):
         site.pages[FILE] = send(**header)
         with pytest.raises(WebError, match="does not say when"):
-            anthology.releases()
+            Anthology(FileWeb(patience=0), site.url).releases()
     site.stop()

@@ -1,7 +1,6 @@
 """Releases fetched from a server on loopback, cut to size, and brought up to date."""
 
 import gzip
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from citerec.index.manifest import generation_of
 from citerec.index.vectors import DenseManifest, DenseOptions
 from citerec.records import Filters
 from citerec.sources.base import Cut
-from citerec.sources.fetch import FetchedCorpus, Manner, Place, estimate, get_corpus, make_plan, update_corpus
+from citerec.sources.fetch import FetchedCorpus, Manner, Place, get_corpus, make_plan, update_corpus
 from tests.corpus_server import FAULTS, KEY, S2agServer, State, cut_state, first_state, next_state, state_of
 
 ALONE = Manner(workers=1)
@@ -103,34 +102,22 @@ def test_given_vectors_are_kept_for_papers_that_stay_and_can_be_searched(tmp_pat
     assert DenseManifest.read(generation_of(tmp_path / "index") / "dense").count == len(papers)
 
 
-def test_nothing_is_lost_where_answers_fail_in_every_way(tmp_path: Path) -> None:
+def test_updates_give_what_the_last_release_holds_though_answers_fail_in_every_way(tmp_path: Path) -> None:
     with S2agServer(shards=12, failing=0.4) as server:
         server.publish("2024-01-02", STATE)
         get(server, tmp_path / "cs", PHYSICS)
-        server.publish("2024-01-09", later := next_state(STATE, 5))
-        update_corpus(tmp_path / "cs", ALONE, server.url)
+        later = STATE
+        for number in range(3):
+            server.publish(f"2024-02-0{number + 1}", later := next_state(later, number))
+        made = update_corpus(tmp_path / "cs", ALONE, server.url)
         assert set(server.faults) == set(FAULTS)
+        assert update_corpus(tmp_path / "cs", ALONE, server.url) == made
+    assert [step.release for step in made.steps] == ["2024-01-02", "2024-02-01", "2024-02-02", "2024-02-03"]
+    assert made.papers == len(state_of(tmp_path / "cs")["papers"])
     assert state_of(tmp_path / "cs") == cut_state(later, physics)
 
 
-def test_updates_give_what_the_last_release_holds(server: S2agServer, tmp_path: Path) -> None:
-    get(server, tmp_path / "cs", PHYSICS)
-    states = [STATE]
-    for number in range(3):
-        states.append(next_state(states[-1], number))
-        server.publish(f"2024-02-0{number + 1}", states[-1])
-    made = update_corpus(tmp_path / "cs", ALONE, server.url)
-    assert state_of(tmp_path / "cs") == cut_state(states[-1], physics)
-    assert [step.release for step in made.steps] == ["2024-01-02", "2024-02-01", "2024-02-02", "2024-02-03"]
-    assert update_corpus(tmp_path / "cs", ALONE, server.url) == made
-    assert made.papers == len(state_of(tmp_path / "cs")["papers"])
-    kinds = [shard.path.parent.parent.name for shard in find_shards([tmp_path / "cs"])]
-    assert kinds == sorted(kinds, key=lambda kind: (kind != "cs", kind))
-
-
-def test_papers_that_leave_the_cut_go_with_all_that_is_about_them_and_come_back_without_an_abstract(
-    server: S2agServer, tmp_path: Path
-) -> None:
+def test_papers_that_leave_the_cut_go_and_come_back_without_an_abstract(server: S2agServer, tmp_path: Path) -> None:
     get(server, tmp_path / "cs", PHYSICS)
     key = next(
         one["citedcorpusid"]
@@ -216,28 +203,9 @@ def test_a_release_that_lacks_records_is_noticed(server: S2agServer, tmp_path: P
     assert told == ["The update to 2024-01-09 removed 400 of 600 papers: is the release whole?"]
 
 
-def test_the_estimate_is_near_where_it_can_be_known(tmp_path: Path) -> None:
-    (tmp_path / "my.bib").write_text("@article{a, title={Something}, doi={10.1/1003}, year=2001}\n")
-    near = Cut(cited_by=tmp_path / "my.bib")
-    with S2agServer(shards=1) as server:  # small files in which papers are spread unevenly tell little
-        server.publish("2024-01-02", STATE)
-        plan = make_plan(Place("s2ag", server.url), tmp_path / "cs", None, (), PHYSICS)
-        found = estimate(plan)[-1]
-        made = get_corpus(plan, ALONE)
-        *datasets, unknown = estimate(make_plan(Place("s2ag", server.url), tmp_path / "near", None, ["tldrs"], near))
-    assert found.records == made.papers
-    assert found.kept == pytest.approx(made.bytes, rel=0.3)
-    assert found.bytes == sum(part.bytes for part in made.parts)
-    assert [(one.dataset, one.passes) for one in datasets] == [("papers", 2), ("tldrs", 1), ("citations", 1)]
-    assert [math.isnan(one.kept) for one in datasets] == [True, True, False]
-    assert math.isnan(unknown.records) and math.isnan(unknown.room(index=True)) and unknown.bytes > 0
-
-
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"cut": Cut(languages=("en",))}, "does not say languages"),
-        ({"cut": Cut(ids=Path("missing"))}, "cannot read missing"),
         ({"cut": Cut(cited_by=Path("missing.bib"))}, r"missing\.bib is no file"),
         ({"cut": Cut(Filters(fields=("Comptuer",)))}, "no paper of the release is of this cut"),
         ({"release": "2020-01-01"}, "has no release '2020-01-01'; the latest: 2024-01-02"),
@@ -245,7 +213,7 @@ def test_the_estimate_is_near_where_it_can_be_known(tmp_path: Path) -> None:
         ({"key": "wrong"}, "refused the key"),
         ({"key": None}, r"needs a key.*S2_API_KEY"),
     ],
-    ids=["languages", "ids", "bibliography", "field", "release", "dataset", "wrong key", "no key"],
+    ids=["bibliography", "field", "release", "dataset", "wrong key", "no key"],
 )
 def test_what_cannot_be_asked_for(
     server: S2agServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], message: str

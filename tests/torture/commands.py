@@ -11,7 +11,6 @@ from pathlib import Path
 
 from citerec.diagnostics.review import read_reviews, record_verdict
 from citerec.diagnostics.sets import read_set
-from citerec.evaluation.results import Results
 from citerec.index.describe import verify
 from citerec.index.manifest import Manifest, generation_of, trained_of
 from tests.conftest import DEMO, s2ag_paper, write_lines
@@ -34,14 +33,12 @@ class Command:
         line: What follows `citerec`; paths are relative to the folder.
         outcome: What stands in a folder now, as JSON takes it; raises if it is not whole.
         by_hand: What people made in a folder: it must never change.
-        replaces: Whether it replaces what stands. One that does not says that there is something, and ends.
     """
 
     prepare: Callable[[Path], None]
     line: str
     outcome: Outcome
     by_hand: Outcome = lambda _: None
-    replaces: bool = True
 
 
 def call(folder: Path, line: str, timeout: float = 300) -> "subprocess.CompletedProcess[str]":
@@ -67,9 +64,6 @@ def _must(folder: Path, *lines: str) -> None:
 def _texts(*names: str) -> Outcome:
     """The outcome of a command that writes these files."""
     return lambda folder: [(folder / name).read_text(encoding="utf-8") for name in names]
-
-
-# An index of made-up papers.
 
 
 def _index(folder: Path) -> None:
@@ -114,18 +108,10 @@ def _ranker(folder: Path) -> object:
     return (trained_of(folder / "index", "ltr") / "mine.txt").read_text()
 
 
-# The demo's contexts and a diagnostic set of them.
-
-
 def _demo(folder: Path) -> None:
     shutil.copytree(DEMO, folder / "demo")
     shutil.copy(DEMO / "contexts.jsonl", folder / "contexts.jsonl")
     _must(folder, "index build demo --out index")
-
-
-def _split(folder: Path) -> None:
-    _demo(folder)
-    _must(folder, "contexts split contexts.jsonl --seed 1 --out split")
 
 
 def _set(folder: Path) -> None:
@@ -145,43 +131,6 @@ def _verdicts(folder: Path) -> object:
     return {who: {key: [one.verdict, one.note] for key, one in said.items()} for who, said in found.items()}
 
 
-def _trained(folder: Path) -> None:
-    _demo(folder)
-    _must(folder, f"{_TRAIN} -c rounds=3")
-
-
-def _reranker(folder: Path) -> None:
-    _demo(folder)
-    write_tiny_scibert(folder / "tiny", TITLES)
-
-
-def _sizes(folder: Path) -> object:
-    """The files of a model that a network learnt, with their sizes: a training that was stopped ends with others."""
-    model = folder / "model"
-    json.loads((model / "manifest.json").read_bytes())
-    return {path.name: path.stat().st_size for path in sorted(model.rglob("*.safetensors"))}
-
-
-def _results(folder: Path) -> None:
-    _demo(folder)
-    _must(folder, f"{_EVAL} bm25 --out results")
-
-
-def _measured(folder: Path) -> object:
-    """The figures of results, without the times that they took."""
-    systems = Results.read(folder / "results").to_json()["systems"]
-    return {name: {key: value for key, value in system.items() if key != "cost"} for name, system in systems.items()}
-
-
-_ON_INDEX = "--contexts contexts.jsonl --index index"
-_TRAIN = f"train ltr {_ON_INDEX} --system bm25 --out ranker"
-_EVAL = f"eval {_ON_INDEX} --system"
-_SMALL = "--limit 24 --base tiny -c max_tokens=32 -c dev_limit=5 -c negatives=3 -c evaluations=4"
-
-
-# Texts.
-
-
 def _tasks(folder: Path) -> None:
     tasks = [
         {
@@ -192,12 +141,7 @@ def _tasks(folder: Path) -> None:
         for number, title in enumerate(TITLES * 60)
     ]
     write_lines(folder / "tasks.jsonl", tasks)
-    _must(folder, *(f"write batch tasks.jsonl --writer {one} --out {one}.jsonl" for one in ("lead", "textrank")))
-    (folder / "rated.csv").write_text(BY_HAND)
-
-
-def _sheets(folder: Path) -> object:
-    return sorted(path.name for path in folder.glob("sheet*.csv")) and _texts("sheet-1.csv")(folder)
+    _must(folder, "write batch tasks.jsonl --writer lead --out lead.jsonl")
 
 
 def _full_texts(folder: Path) -> None:
@@ -215,29 +159,8 @@ COMMANDS = {
     "index add, what is new": Command(_updated, "index add index", _index_outcome, _ranker),
     "index remove": Command(_index, "index remove index 1 2", _index_outcome, _ranker),
     "index encode": Command(_encoded, "index encode index --model tiny", _index_outcome, _ranker),
-    "contexts split": Command(
-        _split,
-        "contexts split contexts.jsonl --seed 2 --out split",
-        _texts("split/train.jsonl", "split/dev.jsonl", "split/test.jsonl", "split/manifest.json"),
-    ),
-    "diagnostics label": Command(
-        _set,
-        "diagnostics label contexts.jsonl --index index --out ./mine -c conditions=false",
-        _set_outcome,
-        _verdicts,
-    ),
     "review --apply": Command(_set, "diagnostics review ./mine --apply", _set_outcome, _verdicts),
-    "train ltr": Command(_trained, f"{_TRAIN} -c rounds=5", _texts("ranker/model.txt", "ranker/provenance.json")),
-    "train reranker": Command(_reranker, f"train reranker {_ON_INDEX} --system bm25 {_SMALL} --out model", _sizes),
-    "eval": Command(_results, f"{_EVAL} bm25-one-field --out results", _measured),
     "write batch": Command(_tasks, "write batch tasks.jsonl --writer lexrank --out lead.jsonl", _texts("lead.jsonl")),
-    "rate sheet": Command(
-        _tasks,
-        "rate sheet lead.jsonl textrank.jsonl --out sheet.csv --raters 2",
-        _sheets,
-        _texts("rated.csv"),
-        replaces=False,
-    ),
     "contexts extract": Command(
         _full_texts, "contexts extract texts --out extracted.jsonl --workers 2", _texts("extracted.jsonl")
     ),

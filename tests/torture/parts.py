@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import json
 import multiprocessing
 import os
 import random
@@ -13,8 +12,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from citerec.recommend import Index, Recommender
@@ -132,11 +131,10 @@ class Trials:
             except subprocess.TimeoutExpired:
                 self.tally.fault(f"{where}: it hangs")
                 return
-            refused = " exists" in done.stderr and not command.replaces
-            if "Traceback" in done.stderr or (done.returncode and not refused):
+            if done.returncode:
                 self.tally.fault(f"{where}: {done.stderr.strip()[-300:]}")
             else:
-                self._judge(name, folder, where, finished=not done.returncode)
+                self._judge(name, folder, where, finished=True)
 
     def _judge(self, name: str, folder: Path, where: str, *, finished: bool) -> None:
         """Notes a fault unless the old or the new outcome is there, whole; if `finished`, only the new one will do."""
@@ -163,50 +161,38 @@ def _work(folder: Path, command: Command) -> "functools.partial[None]":
 
 
 def race(work: Path, tally: Tally, draws: random.Random) -> None:
-    """For four seconds, an index is built of one set of papers and of another, in turns, while others search it."""
+    """An index is built of one set of papers and of another, in turns, while others search it for four seconds."""
     place, sources = work / "raced", []
     shutil.rmtree(place, ignore_errors=True)
     for offset in (0, 1):
         papers = [{"paper_id": 2 * n + offset, "title": f"Ranking papers {n}"} for n in range(40)]
         sources.append(write_lines(work / f"{offset}.jsonl", papers))
     Index.build(sources[0], place)
-    context = multiprocessing.get_context("spawn")
-    stop, results = context.Event(), context.SimpleQueue()
-    readers = [context.Process(target=_read, args=(place, stop, results)) for _ in range(2)]
+    pauses = random.Random(draws.random())  # how many there are is a matter of time: later turns must not depend on it
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        readers = [pool.submit(_read, place) for _ in range(2)]
+        while not all(reader.done() for reader in readers):
+            tally.tried["builds"] += 1
+            Index.build(sources[tally.tried["builds"] % 2], place)
+            time.sleep(pauses.random() * 0.05)
     for reader in readers:
-        reader.start()
-    for _ in readers:
-        results.get()  # each is ready
-    # How many there are is a matter of time: later turns must not depend on it.
-    pauses = random.Random(draws.random())
-    begun, builds = time.monotonic(), 0
-    while time.monotonic() - begun < 4:
-        builds += 1
-        Index.build(sources[builds % 2], place)
-        time.sleep(pauses.random() * 0.05)
-    stop.set()
-    tally.tried["builds"] += builds
-    for _ in readers:
-        opens, faults = results.get()
+        opens, faults = reader.result()
         tally.tried["opens"] += opens
         for fault in faults:
             tally.fault(f"torn read: {fault}")
-    for reader in readers:
-        reader.join()
 
 
-def _read(place: Path, stop: Event, results: "multiprocessing.SimpleQueue[object]") -> None:
-    Recommender.open(place).close()
-    results.put("ready")
-    opens, faults = 0, []
-    while not stop.is_set():
+def _read(place: Path) -> tuple[int, list[str]]:
+    """How often the index was opened, and the faults found."""
+    opens, faults, until = 0, [], time.monotonic() + 4
+    while time.monotonic() < until:
         opens += 1
         try:
             with Recommender.open(place) as recommender:
                 hits = [hit for _ in range(3) for hit in recommender.search("Ranking papers <REF>", 20)]
             ids = {int(hit.paper.paper_id) % 2 for hit in hits}
             if len(ids) != 1 or not all(hit.paper.title for hit in hits):
-                faults.append(f"an answer from two indexes: {json.dumps(sorted(ids))}")
+                faults.append(f"an answer from two indexes: {sorted(ids)}")
         except Exception as error:
             faults.append(f"{type(error).__name__}: {error}")
-    results.put((opens, faults))
+    return opens, faults

@@ -101,15 +101,6 @@ def test_ties_stay_together_and_groups_rise_with_the_count(counts: list[int]) ->
         assert len(members) <= len(counts) / 10 + counts.count(members[0]) + counts.count(members[-1])
 
 
-def test_families_that_are_found_on_the_spot() -> None:
-    for cited, before, expected in (("1", None, None), ("1", "", "first"), ("12", "12", "again"), ("12", "1", None)):
-        context = Context(text="<REF>", cited_ids=tuple(cited), cited_before=None if before is None else tuple(before))
-        assert label("cited_before", Facts(context, Sentence(1, 1), (), BOUNDS)) == expected
-    counts = {None: None, (): None, (0,): "0", (1,): "1–4", (4, 2): "1–4", (5,): "5+", (0, 1): None}
-    for count, expected in counts.items():
-        assert label("cold_start", Facts(Context(text="<REF>"), Sentence(1, 1), (), BOUNDS, count)) == expected
-
-
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_every_family_keeps_the_contract(name: str) -> None:
     family = FAMILIES[name]

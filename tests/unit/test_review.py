@@ -108,7 +108,7 @@ def test_later_lines_win_and_all_are_kept(mine: Path) -> None:
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert len(lines) == 4 and lines[1]["when"].endswith("+00:00")
     assert applied(mine) == {"s1": "r-first"}
-    for name in ("", "../ada", "a/b", ".ada", "a b", "ada.", "a" * 64, "a\n", "-", "a\\b"):
+    for name in ("", "../ada", ".ada", "a b", "a" * 64, "a\n", "a\\b"):
         with pytest.raises(InputError, match="is no reviewer's name"):
             record_verdict(mine, name, "s1", "accept")
     with pytest.raises(InputError, match=r"comes with citerec.*Copy the set first"):

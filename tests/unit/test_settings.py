@@ -15,10 +15,8 @@ def test_a_recipe_then_single_assignments(tmp_path: Path) -> None:
     assert isinstance(settings, WordSettings)
     assert (settings.bm25.k1, settings.bm25.b, settings.weights.title, settings.neighbours) == (0.9, 0.1, 3.0, 0.5)
     for assignment, message in {
-        "words.bm25.k=1": r"'words.bm25.k' is not a setting. Did you mean words.bm25.k1\?",
         "bm25.k1=1": r"'bm25.k1' is not a setting. Did you mean words.bm25.k1\?",
         "zzz=1": "Settings are: retrievers",
-        "words.neighbours.x=1": "neighbours",
         "words.bm25.b=1.5": "words.bm25.b = '1.5': input should be less than or equal to 1",
         "words.bm25.b": "has no '='",
     }.items():

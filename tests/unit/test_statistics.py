@@ -1,14 +1,12 @@
 """Metrics, intervals and tests, each against a second implementation."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import pytrec_eval
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from citerec.errors import InputError
-from citerec.evaluation.metrics import MEASURES, measure, parse_metrics, reliabilities, reliability
+from citerec.evaluation.metrics import MEASURES, measure, parse_metrics, reliability
 from citerec.evaluation.statistics import holm, intervals, randomisation_test, total
 
 K = 20
@@ -70,23 +68,6 @@ def test_metrics_are_those_of_ranx_on_its_own_objects() -> None:
         assert scores[:, column].tolist() == pytest.approx(theirs[name].tolist(), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["recal@10"], "no metric 'recal@10'. Metrics are: recall, mrr"),
-        (["Recall@5"], "no metric 'Recall@5'"),
-        (["recall@0"], "no metric 'recall@0'"),
-        (["recall@x"], "no metric"),
-        (["recall@50"], "recall@50 looks at 50 hits, and 20 are retrieved. Ask for more: -k 50"),
-        (["r-precision@5"], "r-precision has no cutoff"),
-        ([], "there is no metric"),
-    ],
-)
-def test_unknown_metrics(names: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        parse_metrics(names, K)
-
-
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_holm_never_helps_and_keeps_the_order(p_values: list[float]) -> None:
     raw = np.array(p_values)
@@ -118,20 +99,6 @@ def test_contexts_of_one_paper_count_as_one() -> None:
     assert together == pytest.approx(apart)  # ten times the same sentence adds nothing
     as_if_apart = intervals(total(tenfold, np.arange(500, dtype=np.int32), everyone(500)), seed=0)
     assert np.diff(as_if_apart[0, 0]) < 0.5 * np.diff(together[0, 0])
-
-
-def test_intervals_hold_the_mean_of_every_group_and_metric(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(3)
-    values, clusters = random.random((300, 3)), random.integers(0, 40, 300).astype(np.int32)
-    members = np.stack([np.ones(300, bool), random.random(300) < 0.3, np.arange(300) == 0], axis=1)
-    bounds = intervals(totals := total(values, clusters, members), seed=0)
-    assert bounds.shape == (3, 3, 2)
-    for group in range(2):
-        means = values[members[:, group]].mean(axis=0)
-        assert (bounds[group, :, 0] < means).all() and (means < bounds[group, :, 1]).all()
-    assert np.isnan(bounds[2]).all()  # one citing paper only
-    monkeypatch.setattr("citerec.evaluation.statistics._CELLS_AT_ONCE", 6000)  # parts change nothing
-    assert intervals(totals, seed=0)[:2] == pytest.approx(bounds[:2])
 
 
 def test_the_randomisation_test_is_that_of_scipy() -> None:
@@ -166,16 +133,3 @@ def test_calibration_error_and_brier_score_are_as_a_second_implementation_finds_
         found = reliability(stated, right)
         assert (found.n, found.ece) == (n, pytest.approx(sum(gaps), abs=1e-12))
         assert found.brier == pytest.approx(brier_score_loss(right, stated, pos_label=1))
-
-
-def test_any_of_several_cited_papers_counts_and_only_answers_with_confidence() -> None:
-    ranks = pd.DataFrame({"context": list("aabbccdd"), "rank": [1, 0, 0, 10, 11, 0, 4, 1]})
-    stated = pd.DataFrame({"context": list("abcd"), "first": [1.0, 0.0, 0.0, 1.0], "among_ten": [1.0, 1.0, 0.0, 1.0]})
-    assert [one.brier for one in reliabilities(stated, ranks, 100).values()] == [0, 0]
-    found = reliabilities(stated[:1], ranks, 100)
-    assert [(event, one.n, one.stated, one.right) for event, one in found.items()] == [
-        ("first", 1, 1.0, 1.0),
-        ("among_ten", 1, 1.0, 1.0),
-    ]
-    assert list(reliabilities(stated, ranks, 5)) == ["first"]  # five hits do not show ten
-    assert reliabilities(stated[:0], ranks, 100) == {}

@@ -45,11 +45,8 @@ def scored(sentences: Iterable[tuple[str, Labels]]) -> tuple[dict[str, tuple[flo
     for text, gold in sentences:
         found = parsed(text)
         spans, found_spans = {each[:3] for each in gold}, {each[:3] for each in found}
-        for counts, several in (
-            (hits, spans & found_spans),
-            (missed, spans - found_spans),
-            (wrong, found_spans - spans),
-        ):
+        found_or_not = (spans & found_spans, spans - found_spans, found_spans - spans)
+        for counts, several in zip((hits, missed, wrong), found_or_not, strict=True):
             for _, _, style in several:
                 counts.update((style, "all"))
         works += len(gold & found)
@@ -83,39 +80,22 @@ def test_labelled_sentences(name: str, count: int) -> None:
     assert works >= 0.98
 
 
-@pytest.fixture(scope="module")
-def contexts(shared: Path) -> dict[str, dict[str, str]]:
-    """The texts of the dev contexts of both collections, by id."""
-    found: dict[str, dict[str, str]] = {}
-    for name in ("acl", "acm"):
-        lines = (shared / name / "contexts-dev.jsonl").read_text(encoding="utf-8").splitlines()
-        found[name] = {record["context_id"]: record["text"] for record in map(json.loads, lines)}
-    return found
-
-
-@pytest.fixture(scope="module")
-def full_texts(shared: Path) -> dict[str, FullText]:
-    lines = read_s2orc(shared / "acm" / "s2orc" / "s2orc-00000.jsonl.gz")
-    return {line.record.paper_id: line.record for line in lines if isinstance(line.record, FullText)}
-
-
-def test_real_sentences(contexts: dict[str, dict[str, str]], full_texts: dict[str, FullText]) -> None:
-    gold: dict[tuple[str, str], Labels] = {}
+def test_real_sentences(shared: Path) -> None:
+    lines = (shared / "acl" / "contexts-dev.jsonl").read_text(encoding="utf-8").splitlines()
+    texts: dict[str, str] = {record["context_id"]: record["text"] for record in map(json.loads, lines)}
+    shard = [line.record for line in read_s2orc(shared / "acm" / "s2orc" / "s2orc-00000.jsonl.gz")]
+    full_texts = {record.paper_id: record.text for record in shard if isinstance(record, FullText)}
+    gold: dict[str, dict[str, Labels]] = {"acl-dev": {}, "acm-s2orc": {}, "acm-dev": {}}
     with (DATA / "real_citations.tsv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
-            of_sentence = gold.setdefault((row["source"], row["id"]), set())
+            if row["source"] == "acm-s2orc":
+                paper_id, start, end = row["id"].split(":")
+                texts[row["id"]] = full_texts[paper_id][int(start) : int(end)]
+            labels = gold[row["source"]].setdefault(row["id"], set())
             if row["start"]:
-                of_sentence.add((int(row["start"]), int(row["end"]), row["style"], int(row["works"])))
-    assert len(gold) == 300
-    sentences: dict[str, list[tuple[str, Labels]]] = {}
-    for (source, name), labels in gold.items():
-        if source == "acm-s2orc":
-            paper_id, start, end = name.split(":")
-            text = full_texts[paper_id].text[int(start) : int(end)]
-        else:
-            text = contexts[source.removesuffix("-dev")][name]
-        sentences.setdefault(source, []).append((text, labels))
-    assert min(scored(sentences["acl-dev"])[0]["all"]) >= 0.94
+                labels.add((int(row["start"]), int(row["end"]), row["style"], int(row["works"])))
+    acl, acm = ([(texts[name], labels) for name, labels in gold[source].items()] for source in ("acl-dev", "acm-s2orc"))
+    assert min(scored(acl)[0]["all"]) >= 0.94
     # Equation numbers in parentheses look like citations where no bib ref tells otherwise.
-    precision, recall = scored(sentences["acm-s2orc"])[0]["all"]
+    precision, recall = scored(acm)[0]["all"]
     assert precision >= 0.8 and recall >= 0.98

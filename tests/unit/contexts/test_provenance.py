@@ -98,14 +98,3 @@ def test_the_seed_decides_and_neither_order_nor_form(tmp_path: Path) -> None:
     windows.write_bytes(one.read_bytes().replace(b"\n", b"\r\n\r\n"))
     zipped = write_lines(tmp_path / "zipped.gz", records[::-1], compress=True)
     assert split(one) == split(windows) == split(zipped) != split(one, seed=1)
-
-
-def test_what_cannot_be_split_is_said(tmp_path: Path) -> None:
-    file = write_lines(tmp_path / "contexts.jsonl", [record(number, citing_id=1) for number in range(9)])
-    broken = write_lines(tmp_path / "broken.jsonl", [record(1, citing_id=1), {"text": "no marker"}])
-    for source, dev, message in ((file, 0.1, "too few"), (file, 1.5, "neither a share such as"), (broken, 0, "line 2")):
-        with pytest.raises(InputError, match=message):
-            split_contexts(source, tmp_path / "out", dev=dev, test=0)
-    with pytest.raises(InputError, match="exists and is no"):
-        split_contexts(file, tmp_path, dev=0, test=0)
-    assert not (tmp_path / "out").exists()

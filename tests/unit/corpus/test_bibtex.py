@@ -64,12 +64,9 @@ UNCLOSED = "Unexpected block start: `@book`. Was still looking for field-value c
         (b"@book{a, title={no end ", UNCLOSED),
         (b"@book{a, title={caf\xe9}}", "not UTF-8"),
         (b'@string{v = "caf\xe9"}\n@book{a, title={x}, journal = v}', "not UTF-8"),
-        (b"@book{a, title={x}, crossref={p}}\n@proceedings{p, title={caf\xe9}}", "not UTF-8"),
         (b"@book{a, er\xa5s}", "`er?s`"),
-        (b"@book{two words, title={x}}", "white space, control characters or over 512"),
         (b"@book{%s, title={x}}" % (b"k" * 513), "white space, control characters or over 512"),
         (b"@book{a, title={%s}}" % DEEP, "nested too"),
-        (b"@book{a, title={x}, author={%s}}" % DEEP, "nested too"),
         (b"@book{a, title={x}, journal={%s}}" % DEEP, "nested too"),
         (b"article{a, title={Lost}}", BEGIN),
         (b"% Mine\n article{a,\n title={Lost}}", BEGIN),
@@ -77,7 +74,6 @@ UNCLOSED = "Unexpected block start: `@book`. Was still looking for field-value c
         (b"@book{x, title={a}}, year={2001}}", AFTER_END),
         (b"@book{x, title={a} year={2001}}", "expected a comma after title of x"),
         (b"@book{x, title={a}, year {2001}}", "line 2: Expected a `=` after entry key, but found `{`."),
-        (b"@book{x, title={a},\n year={20", "line 3: " + UNCLOSED),
         (b'@string{v = "a" "b"}', "expected a comma after the macro v"),
     ],
 )
@@ -160,15 +156,6 @@ def test_what_is_written_is_read_back_and_others_read_it(title: str, authors: li
     assert not library.failed_blocks and len(found["author"] if names else ()) == len(names)
     if not set(title) & set("^\ue000"):
         assert unescaped(" ".join(found["title"].split())) == title
-
-
-def test_entries_that_are_made() -> None:
-    papers = [Paper("1", "T", venue=venue) for venue in ("Journal of X", "SIGIR '05", "arXiv", "Somewhere", None)]
-    entries = entries_of(papers)
-    assert [entry.split("{")[0] for entry in entries] == ["@article", "@inproceedings", "@misc", "@misc", "@misc"]
-    assert "  journal = {Journal of X}" in entries[0] and "  booktitle = {SIGIR '05}" in entries[1]
-    same = entries_of([Paper(str(n), "题目", authors=("王伟",), year=2001) for n in range(60)])
-    assert len({entry.split(",")[0] for entry in same}) == 60  # keys never repeat
 
 
 def test_a_preprint_is_written_and_read_with_its_archive(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from citerec.corpus.matching import edition_name, folded, is_preprint, passes, same_work
-from citerec.records import NO_FILTERS, Filters, Paper
+from citerec.corpus.matching import edition_name, folded, is_preprint, same_work
+from citerec.records import Paper
 
 BERT = "BERT: Pre-training of Deep Bidirectional Transformers"
 DEVLIN = ("Jacob Devlin", "Ming-Wei Chang")
@@ -19,12 +19,10 @@ def paper(title: str = BERT, year: int | None = 2019, venue: str | None = "NAACL
         (paper(BERT, 2024), True),
         (paper(BERT, 2025), False),  # more than 5 years
         (paper(authors=("M. Chang", "J. Smith")), True),  # an author in common
-        (paper(authors=("Chang, Ming-Wei",)), True),
         (paper(authors=("Jane Smith",)), False),
         (paper(year=2018, authors=()), False),
         (paper("BERT: Pre-trainings of Deep Bidirectional Transformer", 2018), False),  # two differences
         (paper("BERT: Pre-training the Deep Bidirectional Transformers", 2018), True),
-        (paper("BERT: Pre-training of Deep Bidirectional Transformer", 2021), True),
         (paper("BERT: Pre-training of Deep Bidirectional Transformer", 2022), False),  # more than 2 years
         (paper("BERT: Pre-training of Deep Bidirectional Transformer", authors=DEVLIN[::-1]), False),
     ],
@@ -52,40 +50,12 @@ def test_the_published_one_comes_first_at_the_place_of_the_best() -> None:
     ("record", "name"),
     [
         (paper(venue="arXiv.org", year=2018), "arXiv preprint 2018"),
-        (paper(venue="CoRR", external_ids={"ArXiv": "1810.04805"}), "arXiv preprint 2019"),
         (paper(venue="bioRxiv", year=None), "preprint"),
         (paper(venue=None, external_ids={"DOI": "10.48550/arXiv.1810.04805"}), "arXiv preprint 2019"),
         (paper(venue=None, external_ids={"ArXiv": "1810.04805", "DOI": "10.18653/v1/N19-1423"}), "2019"),
         (paper(), "NAACL 2019"),
-        (paper(venue=None, year=None), "another record"),
     ],
 )
 def test_editions_are_named(record: Paper, name: str) -> None:
     assert edition_name(record) == name
     assert is_preprint(record) is ("preprint" in name)
-
-
-SIGIR = Paper("1", year=2010, venue="Proc. of the ACM SIGIR Conference", fields_of_study=("Physics",), citation_count=5)
-BARE = Paper("2")
-
-
-@pytest.mark.parametrize(
-    ("filters", "paper", "bare"),
-    [
-        (NO_FILTERS, True, True),
-        (Filters(year_from=2010, year_to=2010), True, False),
-        (Filters(year_from=2011), False, False),
-        (Filters(year_to=2009), False, False),
-        (Filters(as_of_year=2009), False, True),
-        (Filters(fields=("physics", "x")), True, False),
-        (Filters(fields=("phys",)), False, False),
-        (Filters(venues=("acm sigir",)), True, False),
-        (Filters(venues=("sigir acm", "IR")), False, False),
-        (Filters(min_citations=5), True, False),
-        (Filters(min_citations=6), False, False),
-        (Filters(exclude=("1",)), False, True),
-        (Filters(citing_ids=("2",)), True, False),
-    ],
-)
-def test_filters(filters: Filters, paper: bool, bare: bool) -> None:
-    assert (passes(SIGIR, filters), passes(BARE, filters)) == (paper, bare)

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from citerec.corpus.ingest import merge_corpora, paper_line
 from citerec.corpus.matching import keys_of
-from citerec.errors import InputError, SourceError
+from citerec.errors import InputError
 from citerec.files.progress import no_progress
 from citerec.records import Paper
 
@@ -55,8 +55,6 @@ def test_one_paper_of_three_sources_is_one_record(tmp_path: Path) -> None:
     found = merge(tmp_path / "out", s2ag=s2ag, **{"acl-anthology": anthology}, mine=mine)
     with pytest.raises(InputError, match="nothing to merge"):
         merge(tmp_path / "out", mine=mine)
-    with pytest.raises(SourceError, match="does not exist"):
-        merge(tmp_path / "out", mine=mine, other=tmp_path / "no.jsonl")
     # The second record of LSTM names no author, and its year is the same.
     assert set(found) == {"1", "2"}
     assert found["1"] == {

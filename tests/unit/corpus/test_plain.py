@@ -2,8 +2,6 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from citerec.corpus.reading import decoded, escaped, plain
-from citerec.corpus.s2ag import parse_paper
-from citerec.corpus.tabular import parse_paper as parse_row
 from citerec.files.text import one_line
 
 
@@ -28,15 +26,6 @@ def test_text_is_shown_as_text(text: str, shown: str) -> None:
     assert plain(text) == shown
 
 
-def test_readers_of_records_show_text_and_leave_ids() -> None:
-    names = {"journal": {"name": "R&#38;D"}, "authors": [{"name": "S. M&uuml;ller"}]}
-    s2ag = parse_paper({"corpusid": 1, "title": "A &amp; <i>B</i>", "externalids": {"DOI": "10.1/a&amp;b"}, **names})
-    assert (s2ag.title, s2ag.venue, s2ag.authors) == ("A & B", "R&D", ("S. Müller",))
-    assert dict(s2ag.external_ids) == {"DOI": "10.1/a&amp;b"}
-    row = parse_row({"paper_id": "1", "title": 'na\\"{\\i}ve', "authors": ["S. M&uuml;ller", "S. Müller"]})
-    assert (row.title, row.authors) == ("naïve", ("S. Müller",))
-
-
 PIECES = st.sampled_from(
     ["&amp;", "&lt;", "&#38;", "<i>", "</i>", "<br>", "<p ", ">", "\\alpha", "\\", "$", "{", "}", " ", "a", "é", "amp;"]
 )
@@ -51,21 +40,6 @@ def test_what_is_escaped_is_read_back(text: str) -> None:
 def test_a_command_without_its_arguments_stays() -> None:
     for text in (r"Trees \textcolor", r"Trees \"\href", r"Trees \footnote"):
         assert plain(text) == text
-
-
-LATEX = {
-    "word": "word", "é,": "é,", r"na\"ive": "naïve", r"Schr{\"o}dinger": "Schrödinger",
-    r"\emph{two words}": "two words", r"\emph {two words}": "two words", r"{\em it is}": "it is", r"\c c": "ç",
-    r"\v{S}ime": "Šime", "R&D": "R&D",
-    "$x^2 + {y}$": "$x^2 + {y}$", "$$x ~ y$$": "$$x ~ y$$", r"\( a ~ b \)": r"\( a ~ b \)", r"30\%": "30%",
-    "30%": "30%", "a~b": "a b", r"R\&D": "R&D", "--": "–", "``quoted words''": "“quoted words”", "{BERT}": "BERT",
-    r"{{A} {B}}": "A B", r"\textbackslash{}": "\\",
-}  # fmt: skip
-
-
-@given(st.lists(st.sampled_from(sorted(LATEX)), max_size=8))
-def test_parts_are_decoded_as_they_would_be_alone(pieces: list[str]) -> None:
-    assert decoded(" ".join(pieces)) == " ".join(LATEX[piece] for piece in pieces)
 
 
 def test_what_does_not_end() -> None:

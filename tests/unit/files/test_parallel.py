@@ -1,36 +1,22 @@
-"""Work on many items: the same outcomes and the same errors in processes and on Ray, and what dies is done again."""
+"""Work on many items in processes: where it is done, and that none outlives its parent."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
 from citerec.errors import InputError, ServiceError
-from citerec.files.parallel import Parallelism, ProcessDiedError, Ray, outcomes_of, workers_on
+from citerec.files.parallel import outcomes_of, workers_on
 from tests.conftest import ROOT
 
 
 def squared(number: int) -> tuple[int, str, str]:
     return number**2, Path.cwd().name, os.environ.get("CITEREC_TEST_PLACE", "")
-
-
-def refused(number: int) -> int:
-    raise InputError(f"{number} is refused", "Give another.")
-
-
-def deadly(folder: Path, deaths: int, number: int) -> int:
-    """Dies the first times that it is called."""
-    died = sorted(folder.glob(f"{number}-*"))
-    if len(died) < deaths:
-        (folder / f"{number}-{len(died)}").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return -number
 
 
 def slow(folder: Path, number: int) -> int:
@@ -39,36 +25,13 @@ def slow(folder: Path, number: int) -> int:
     return number
 
 
-@pytest.fixture(params=[1, 2, pytest.param("ray", marks=pytest.mark.slow)])
-def workers(request: pytest.FixtureRequest) -> Parallelism:
-    if request.param == "ray":
-        request.getfixturevalue("ray_here")
-        return Ray(2)
-    return int(request.param)
-
-
-def test_each_item_gives_its_outcome_where_it_is_asked_for(
-    workers: Parallelism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("one", "other"):  # processes are used again
+def test_processes_work_where_they_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "other"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
         monkeypatch.setenv("CITEREC_TEST_PLACE", name)
-        place = name if isinstance(workers, int) else ""  # a cluster has an environment of its own
-        found = {
-            number: (root, folder, variable if place else "")
-            for number, (root, folder, variable) in outcomes_of(squared, iter(range(20)), workers)
-        }
-        assert found == {number: (number**2, name, place) for number in range(20)}
-    assert list(outcomes_of(squared, [], workers)) == []
-    with pytest.raises(InputError, match=r"^7 is refused\. Give another\.$"):
-        list(outcomes_of(refused, [7, 7], workers))
-
-
-def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ProcessDiedError, match="a worker process died"):
-        list(outcomes_of(partial(deadly, tmp_path, 1), [1, 2, 3], 2))
-    assert sorted(dict(outcomes_of(partial(deadly, tmp_path, 0), [1, 2, 3], 2)).values()) == [-3, -2, -1]
+        found = dict(outcomes_of(squared, iter(range(20)), 2))
+        assert found == {number: (number**2, name, name) for number in range(20)}
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL], ids=["stopped", "killed"])

@@ -64,25 +64,6 @@ def test_an_empty_folder_in_the_place_does_not_cost_the_only_copy(tmp_path: Path
     assert word_in(out) == "old"
 
 
-def test_a_reader_between_two_renames_puts_the_old_one_back_and_the_new_one_takes_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, readers, rename = tmp_path / "out", [], Path.rename
-
-    def disturbed(self: Path, target: Path) -> Path:
-        renamed = rename(self, target)
-        if self == out and len(readers) < 3:
-            readers.append(out)
-            recover(out)
-        return renamed
-
-    monkeypatch.setattr(Path, "rename", disturbed)
-    write(out, "old")
-    write_again(out, "new")
-    assert (word_in(out), len(readers)) == ("new", 3)
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
 def test_what_fails_leaves_what_stood_there(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, "old")

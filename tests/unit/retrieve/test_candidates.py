@@ -5,30 +5,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from citerec import reranked
-from citerec.records import Reason
-from citerec.retrieve.base import Candidate, CitanceKey
+from citerec.retrieve.base import Candidate
 from tests.columns import columns
 
-LISTED = [
-    Candidate("b", 3.0, CitanceKey("x", 1, 0.5), {"bm25": 3.0}, (Reason("words", 3.0),)),
-    Candidate("a", 3.0, None, {"dense": 0.25}),
-    Candidate("c", 1.0, None, {}),
-]
 PAPERS = "abcdefghijkl"
-
-
-def test_columns_are_a_sequence_of_the_same_candidates() -> None:
-    found = columns(LISTED, PAPERS)
-    assert list(found) == LISTED == [found[place] for place in range(3)]
-    assert [one.signals for one in found] == [one.signals for one in LISTED]
-    assert [one.reasons for one in found] == [one.reasons for one in LISTED]
-    assert (found[-1], list(found[1:])) == (LISTED[-1], LISTED[1:])
-    assert found.in_order().paper_ids() == ["a", "b", "c"]  # ties by id
-    assert np.array_equal(found.signal("bm25"), [3.0, np.nan, np.nan], equal_nan=True)
-    with pytest.raises(KeyError, match="z"):  # a paper that the index lacks
-        columns([Candidate("z", 1.0)], PAPERS)
-    assert found.pairs() == [("b", 3.0), ("a", 3.0), ("c", 1.0)]
-    assert not columns([], PAPERS) and list(columns([], PAPERS)) == []
 
 
 scores = st.lists(st.floats(-9, 9).map(lambda score: round(score, 1)), max_size=len(PAPERS))
@@ -45,11 +25,3 @@ def test_reranked_orders_the_first_and_keeps_the_rest(old: list[float], read: in
         assert again.scores[: len(new)].tolist() == pytest.approx([score for score, _ in head])
         assert (np.diff(again.scores) < 0).all()
         assert np.isnan(again.signal("mine")).tolist() == [place >= len(new) for place in range(len(again))]
-
-
-def test_reranked_keeps_what_supports_a_candidate() -> None:
-    again = reranked(columns(LISTED, PAPERS), [1.0, 2.0], "mine", reasons=[(Reason("x", 1.0),), (Reason("x", 2.0),)])
-    assert [one.paper_id for one in again] == ["a", "b", "c"]
-    assert [one.citance for one in again] == [None, LISTED[0].citance, None]
-    assert [one.reasons for one in again] == [(Reason("x", 2.0),), (Reason("x", 1.0),), ()]
-    assert again[0].signals == {"dense": 0.25, "mine": 2.0}

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.retrieve.base import Candidate, Candidates, CitanceKey
+from citerec.retrieve.base import Candidate, Candidates
 from citerec.retrieve.fusion import Fusion, fuse
 from tests.columns import columns
 
@@ -45,9 +45,7 @@ def test_it_agrees_with_ranx(words: dict[str, float], vectors: dict[str, float])
 
 
 @given(_scores, _scores, st.sampled_from(["rrf", "weighted"]))
-def test_every_paper_comes_once_in_order_with_what_was_said_of_it(
-    words: dict[str, float], vectors: dict[str, float], method: str
-) -> None:
+def test_every_paper_comes_once_in_order(words: dict[str, float], vectors: dict[str, float], method: str) -> None:
     fused = fuse(
         {"words": ranked(words, "bm25"), "dense": ranked(vectors, "dense")},
         {},
@@ -59,13 +57,3 @@ def test_every_paper_comes_once_in_order_with_what_was_said_of_it(
         assert hit.signals.get("bm25") == words.get(hit.paper_id)
         assert hit.signals.get("dense") == vectors.get(hit.paper_id)
         assert hit.signals["fused"] == hit.score
-
-
-def test_a_citance_is_kept_whichever_list_comes_first_and_a_weight_of_nought_silences_a_list() -> None:
-    said = Candidate("a", 3.0, CitanceKey("x", 0, 1.0), {"citance": 1.0})
-    words, dense = columns([said], _PAPERS), ranked({"a": 0.4, "b": 0.9}, "dense")
-    for lists in ({"words": words, "dense": dense}, {"dense": dense, "words": words}):
-        (found,) = (hit for hit in fuse(lists, {}, Fusion()) if hit.paper_id == "a")
-        assert found.citance == said.citance
-        assert fuse(lists, {"words": 0.0}, Fusion())[0].paper_id == "b"
-        assert fuse(lists, {"dense": 0.0}, Fusion())[0].paper_id == "a"

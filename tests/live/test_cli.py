@@ -1,35 +1,18 @@
 """Systems that ask a web service, on the command line, in a folder without an index."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line
-from tests.live.services import Services, demo_papers, sent
+from tests.live.services import Services, sent
 
 SENTENCE = "Attention alone suffices to translate well <REF>."
-
-
-@pytest.fixture
-def services() -> Iterator[Services]:
-    found = Services(demo_papers())
-    yield found
-    found.stop()
 
 
 def live(services: Services, system: str = "s2-api") -> list[str]:
     """The options with which a command asks the server."""
     return ["--system", system, *(part for setting in services.settings for part in ("-c", setting))]
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("S2_API_KEY", "OPENALEX_API_KEY", "CITEREC_EMAIL"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def test_the_first_question_needs_no_index(citerec_here: Citerec, services: Services) -> None:
@@ -66,9 +49,7 @@ def test_what_is_about_an_index_is_refused(citerec_here: Citerec, services: Serv
     assert services.asked == []
 
 
-def test_failures_are_one_line(citerec_here: Citerec, services: Services, silent_port: int) -> None:
+def test_failures_are_one_line(citerec_here: Citerec, services: Services) -> None:
     services.bad = [sent({"message": "Forbidden"}, 403)]
     ask = ("recommend", SENTENCE, *live(services))
     one_line(citerec_here(*ask), 2, "S2_API_KEY")
-    one_line(citerec_here(*ask, "-c", f"s2_api.url=http://127.0.0.1:{silent_port}"), 2, "citerec index build")
-    one_line(citerec_here(*ask, "-c", "s2_api.url=here"), 2, "systems --settings")
