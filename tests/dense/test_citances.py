@@ -51,12 +51,8 @@ def test_sentences_find_the_papers_they_cite_built_with_or_added(
         assert [hit.paper.paper_id for hit in recommender.search("a fast zebra tagger", 1)] == ["a"]
         # A sentence is searched for those who write no earlier than it was written. The citing paper's own record says
         # 2005, whatever the context says.
-        for sentence, year, n in (
-            ("zebra tagger", 2009, 0),
-            ("zebra tagger", 2010, 1),
-            ("okapi", 2004, 0),
-            ("okapi", 2005, 2),
-        ):
+        asked = (("zebra tagger", 2009, 0), ("zebra tagger", 2010, 1), ("okapi", 2004, 0), ("okapi", 2005, 2))
+        for sentence, year, n in asked:
             assert len(recommender.search(Context(text=sentence, citing_year=year), 3)) == n
     built = citerec_here("index", "build", papers, "--out", "whole", "--citances", contexts)
     assert re.search(r"with citing sentences +2 \(\d+%\), 4 sentences", built.stdout), built.stderr

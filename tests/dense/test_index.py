@@ -101,18 +101,6 @@ def test_verify_finds_vectors_of_other_papers_and_a_build_without_vectors_makes_
     assert verify(index) == []
 
 
-def test_commands_say_what_is_wrong(index: Path, papers: Path, citerec_here: Citerec) -> None:
-    for arguments, said in (
-        (("build", papers, "--out", "x", "--model", "no model"), "no model"),
-        (("build", papers, "--out", "x", "--vectors", papers), "--model"),
-        (("encode", index, "--vectors", papers), "--model"),
-        (("encode", index, "--vectors", "nowhere", "--model", "m"), "does not exist"),
-    ):
-        ended = citerec_here("index", *arguments)
-        assert ended.returncode == 2, (arguments, ended.stderr)
-        assert said in " ".join(ended.stderr.split())
-
-
 def test_given_vectors_from_the_command_line(index: Path, citerec_here: Citerec, model: str, tmp_path: Path) -> None:
     rows = [{"corpusid": f"p{number}", "vector": json.dumps([1.0, number, -2.0])} for number in range(29)]
     vectors = write_lines(tmp_path / "given.jsonl", [*rows, {"corpusid": 77, "vector": [1, 2, 3]}])

@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from citerec.errors import BuildError, IndexUnusableError, SourceError
 from citerec.index.build import BuildOptions, add_to_index, build_index
-from citerec.index.describe import describe, list_indexes, verify
+from citerec.index.describe import describe, verify
 from citerec.index.manifest import Layout, generation_of, is_index, open_store
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
@@ -221,22 +221,6 @@ def test_verify_finds_damage_and_writes_nothing(demo_index: Path, tmp_path: Path
     assert "fingerprint" in verify(index)[0]
 
 
-def test_an_index_describes_itself(demo_index: Path) -> None:
-    description = describe(demo_index)
-    assert description.manifest.counts.papers == sum(description.years.values()) == 252
-    assert next(iter(description.fields.values())) >= 14
-    (listed,) = list_indexes(demo_index.parent)
-    assert listed["papers"] == 252
-
-
-def execute(statement: str) -> Callable[[Path], None]:
-    def change(store: Path) -> None:
-        with contextlib.closing(sqlite3.connect(store)) as database, database:
-            database.execute(statement)
-
-    return change
-
-
 def garbage(store: Path) -> None:
     """Every page but the first: opening does not notice it."""
     data = store.read_bytes()
@@ -244,12 +228,9 @@ def garbage(store: Path) -> None:
     store.write_bytes(data[:page] + b"\x5a" * (len(data) - page))
 
 
-# What is wrong within records that stay is found by `index verify` only: an update does not read them.
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "truncated": lambda store: os.truncate(store, store.stat().st_size // 2),
     "garbage": garbage,
-    "no citations": execute("DROP TABLE citations"),
-    "broken JSON": execute("UPDATE papers SET fields_of_study = '[\"Bio', authors = '[\"A'"),
     "empty": lambda store: store.write_bytes(b""),
     "missing": lambda store: store.unlink(),
 }
@@ -268,24 +249,11 @@ def test_damage_of_the_store_is_said_in_one_line_whenever_it_shows_and_nothing_i
     ):
         with contextlib.suppress(IndexUnusableError):
             search()
-    if damage != "no citations":
-        with pytest.raises(IndexUnusableError, match="paper store"):
-            describe(index)
+    with pytest.raises(IndexUnusableError, match="paper store"):
+        describe(index)
     assert verify(index)
-    if damage != "broken JSON":
-        before = {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()}
-        more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "m", "title": "More"}])
-        with pytest.raises(IndexUnusableError, match=r"cannot be read|damaged|paper store"):
-            add_to_index([more], index)
-        assert {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()} == before
-
-
-def test_a_sentence_that_the_store_has_lost_is_told(tmp_path: Path) -> None:
-    papers = [{"paper_id": "a", "title": "Okapi"}, {"paper_id": "b", "title": "Citing"}]
-    cited = {"context_id": "1", "text": "Giraffes do so <REF>.", "citing_id": "b", "cited_ids": ["a"]}
-    options = BuildOptions(citances=(write_lines(tmp_path / "contexts.jsonl", [cited]),))
-    build_index([write_lines(tmp_path / "papers.jsonl", papers)], index := tmp_path / "index", options)
-    assert Recommender.open(index).search("giraffes <REF>")[0].citance
-    execute("UPDATE citations SET contexts = '[]'")(generation_of(index) / "papers.sqlite")
-    with pytest.raises(IndexUnusableError, match="lacks a sentence in which b cites a"):
-        Recommender.open(index).search("giraffes <REF>")
+    before = {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()}
+    more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "m", "title": "More"}])
+    with pytest.raises(IndexUnusableError, match=r"cannot be read|damaged|paper store"):
+        add_to_index([more], index)
+    assert {path: path.read_bytes() for path in generation_of(index).rglob("*") if path.is_file()} == before

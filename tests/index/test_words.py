@@ -15,7 +15,7 @@ from citerec.contexts.topic import Topic
 from citerec.index.build import BuildOptions, build_index
 from citerec.index.words import embedded
 from citerec.index.words.analysis import STOP_WORDS, analysis_of, terms_of, words_of
-from citerec.index.words.embedded import K1, B, Postings, PostingsWriter, best_rows
+from citerec.index.words.embedded import K1, B, Postings, PostingsWriter
 from citerec.recommend import Recommender
 from citerec.records import Filters
 from citerec.systems import Recipe
@@ -103,15 +103,6 @@ def test_the_package_bm25s_opens_the_files_and_finds_the_same_scores(
     theirs = bm25s.BM25.load(whole, mmap=True)
     for query in (["graph"], ["graph", "rank", "neural"], ["漢", "字", "naïv", "queri"], ["citat", "citat"]):
         assert scores_of(whole, query) == pytest.approx(theirs.get_scores(query).tolist(), rel=1e-5)
-
-
-def test_the_best_rows_are_those_of_a_sort() -> None:
-    draws = np.random.default_rng(17)
-    for size in (0, 1, 63, 64, 65, 1000):
-        for k in (1, 2, 10, 64, 2000):
-            scores = draws.integers(0, 12, size).astype(np.float32)
-            rows = np.flatnonzero(scores > 0)
-            assert best_rows(scores, k).tolist() == rows[np.lexsort((rows, -scores[rows]))][:k].tolist()
 
 
 @pytest.mark.parametrize(

@@ -77,15 +77,6 @@ def test_a_process_ends_though_another_thread_started_java(lucene_index: Path) -
     assert (result.returncode, result.stdout, result.stderr) == (0, "1\n", "")
 
 
-def test_a_second_java_machine_is_refused() -> None:
-    code = (
-        "import jpype\nfrom citerec.errors import JavaError\nfrom citerec.index.words import lucene as jvm\n"
-        "jpype.startJVM(jvmpath=jvm.java_home() / 'lib/server/libjvm.so')\n"
-        "try: jvm.start()\nexcept JavaError as error: print(error)"
-    )
-    assert run(code).stdout.startswith("Java does not start: JVM is already started")
-
-
 def test_threads_that_call_first_at_once_do_not_end_the_process(lucene_index: Path) -> None:
     """One process in five died: JPype looks up the types of a method at its first call, in any thread."""
     code = (

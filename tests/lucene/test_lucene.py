@@ -1,8 +1,6 @@
 """What only Lucene does: its files are open to others, it updates itself, and Java's failures have a remedy."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from citerec.index.describe import verify
 from citerec.index.manifest import Layout, generation_of
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from tests.conftest import DEMO, ROOT, write_lines
+from tests.conftest import DEMO, write_lines
 
 pytestmark = pytest.mark.slow
 
@@ -36,24 +34,6 @@ def test_anserini_reads_the_index_too(demo: Path) -> None:
     hits = Recommender.open(demo, settings).search("species genes and evolution in bacteria <REF>", k=20)
     assert [hit.paper.paper_id for hit in hits] == [paper_id for paper_id, _ in theirs]
     assert [hit.score for hit in hits] == pytest.approx([score for _, score in theirs], abs=1e-4)
-
-
-def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Path) -> None:
-    from citerec.index.words.lucene import open_reader
-
-    papers = [{"paper_id": str(n), "title": f"Okapi {n % 9}"} for n in range(150)]
-    build_index(
-        [write_lines(tmp_path / "p.jsonl", papers)],
-        index := tmp_path / "index",
-        BuildOptions(layout=Layout(engine="lucene")),
-    )
-    for run in range(8):
-        changed = [{**paper, "title": f"Okapi {run}"} for paper in papers[run * 10 :]]
-        add_to_index([write_lines(tmp_path / "more.jsonl", changed)], index)
-        reader = open_reader(generation_of(index) / "words" / "papers")
-        assert (reader.numDocs(), reader.numDeletedDocs()) == (150, 0)
-        reader.close()
-    assert verify(index) == []
 
 
 @pytest.mark.parametrize(("part", "message"), [("papers", "Lucene failed opening"), ("rows", "cannot be read")])
@@ -85,28 +65,3 @@ def test_verify_writes_nothing_and_finds_a_flipped_bit(demo: Path, tmp_path: Pat
     data[len(data) // 2] ^= 0xFF
     largest.write_bytes(data)
     assert any("damaged" in fault for fault in verify(index))
-
-
-FULL_DISK = """
-import resource, sys
-from pathlib import Path
-from citerec.index.words.lucene import write_documents
-from citerec.index.words.lucene import java_failures, start
-from citerec.records import Paper
-start()
-resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
-papers = (Paper(str(n), f"t {n} {n * 7}", f"a {n * 3}", year=2000) for n in range(60_000))
-try:
-    with java_failures("writing"):
-        write_documents(Path(sys.argv[1]), ["text", "title"], papers, ())
-except Exception as error:
-    print(type(error).__name__, error)
-"""
-
-
-def test_lucene_says_when_the_disk_is_full(tmp_path: Path) -> None:
-    """The kernel lets no file grow past 300 kB; the store, which would fail first, is left out."""
-    result = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, tmp_path / "lucene"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert result.stdout.startswith("BuildError no space left writing. Make room")

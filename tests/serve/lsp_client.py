@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent.parent
 Message = dict[str, Any]
 
 
@@ -19,15 +17,11 @@ class Editor:
     """Starts `citerec lsp` and speaks with it."""
 
     def __init__(self, folder: Path, *arguments: object) -> None:
-        command = [sys.executable, "-c", "from citerec.cli.main import main; main()", "lsp", *map(str, arguments)]
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+        command = [Path(sys.executable).with_name("citerec"), "lsp", *map(str, arguments)]
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.process = subprocess.Popen(command, cwd=folder, **pipes)
         self.applied: list[Message] = []
-        self.messages: list[str] = []
         self.stray = b""
-        self.accepts = True
         self.last = 0
         self._answers: dict[int, queue.Queue[Message]] = {}
         self._heard: queue.Queue[Message] = queue.Queue()
@@ -152,10 +146,8 @@ class Editor:
         elif "id" in message:
             if message["method"] == "workspace/applyEdit":
                 self.applied.append(message["params"]["edit"])
-                self._write({"id": message["id"], "result": {"applied": self.accepts}})
+                self._write({"id": message["id"], "result": {"applied": True}})
             else:
                 self._write({"id": message["id"], "result": None})
         else:
-            if message["method"].startswith("window/"):
-                self.messages.append(message["params"]["message"])
             self._heard.put(message)

@@ -203,11 +203,6 @@ def test_a_paragraph_has_the_same_context_as_in_the_draft_as_a_whole(demo_index:
         text = text.replace("\\emph{as all}", "\\emph{as all", 1)
         broken = bench.context(View(path, ((path, text),)), text.index("?"))
         assert broken and (broken.text, broken.cited_before) == (contexts[0].text, ())
-        # A sentence that does not end is offered the bibliography.
-        text = f"\\bibliography{{refs}} {'word ' * 8000}\\cite{{"
-        view = View(path, ((path, text), (path.with_name("refs.bib"), "@misc{mine, title={My own work}}")))
-        typed = typed_at(path, text, len(text))
-        assert typed and "mine" in [offer.key for offer in bench.completions(view, typed)]
     finally:
         bench.index.close()
 

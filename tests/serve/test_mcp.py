@@ -211,15 +211,6 @@ def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> 
     assert entry["untrusted_text"] == visible(entry["untrusted_text"])
 
 
-def test_bad_arguments_are_tool_errors(ask: Ask) -> None:
-    too_much = {"recommend_citations": {"text": "x" * 50_001}, "check_bibliography": {"bibtex": "@" * 500_001}}
-    for tool, arguments in (too_much | {"find_paper": {"query": ""}, "cite": {"paper_ids": []}}).items():
-        for called in (arguments, {}, {**arguments, "no_such_argument": 1}):
-            assert "call again" in ask(tool, **called)
-    assert "no word" in ask("recommend_citations", text="\u200b\x00<REF>")
-    assert ask("find_paper", query="\u202e\x07 %_!") == {"papers": []}
-
-
 NAMES = "text k title cited_ids year_from venue query limit paper_ids style key_pattern bibtex".split()
 anything = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30) | st.lists(st.text(max_size=5))

@@ -1,6 +1,5 @@
 """The trainer: its learning rate, Lion, checkpoints on a disk that cannot be written to, and broken ones."""
 
-import resource
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from citerec.files.writing import Kind
 from citerec.train.groups import training
 from citerec.train.learner import Learner, Schedule, TrainingRecord
 from citerec.train.trainer import Lion, LossTrainer
+from tests.dense.conftest import full_disk
 from tests.training import stop_at
 
 KIND = Kind("line", "line", "manifest.json", frozenset())
@@ -49,13 +49,8 @@ def test_the_learning_rate_rises_in_so_many_steps_and_falls(tmp_path: Path, warm
 
 
 def test_no_room_for_weights_is_one_line(tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-    try:
-        with pytest.raises(BuildError, match=r"cannot train .*model: ") as raised:
-            train(tmp_path / "model")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with full_disk(100_000), pytest.raises(BuildError, match=r"cannot train .*model: ") as raised:
+        train(tmp_path / "model")
     assert raised.value.remedy == "Make room, then run the same command: it continues."
     assert "\n" not in str(raised.value)
     assert train(tmp_path / "model").steps == 16

@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -232,25 +231,9 @@ def test_bertscore_of_texts_their_targets_and_blocks(minilm: PairMetric) -> None
     (found,) = blocks.scores([Prediction(TextTask("t", (), targets=(target,)), text, "w")], no_progress)
     assert found == pytest.approx([(1 + each[0]) / 2] * 3, abs=1e-6)
     assert blocks.settings["score"] == {"name": "bertscore", **minilm.settings}
-    assert minilm.settings["package"] == f"bert-score {version('bert-score')}"
-    assert minilm.settings["identity"].startswith("sha256:")
-
-
-@pytest.mark.parametrize(
-    ("model", "layer", "rescaled", "message"),
-    [
-        (MINILM, None, False, "bert-score knows no best layer of the model 'all-MiniLM-L6-v2'"),
-        (MINILM, 6, True, "bert-score has no baseline of the model 'all-MiniLM-L6-v2'"),
-        ("no such folder", 1, False, "there is no model folder 'no such folder'"),
-        ("nobody/no-such-model", 1, False, "there is no model 'nobody/no-such-model' on this machine"),
-    ],
-)
-def test_a_bertscore_that_cannot_be_opened_says_what_could(
-    model: str, layer: int | None, rescaled: bool, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelError, match=message):
-        bertscore(model, layer, rescaled)
+    for rescaled, message in ((False, "knows no best layer of the model"), (True, "has no baseline of the model")):
+        with pytest.raises(ModelError, match=message):
+            bertscore(MINILM, 6 if rescaled else None, rescaled)
 
 
 TARGET = "# Related work\nparsing of trees\n\ntagging of words"
@@ -278,8 +261,6 @@ def test_no_assignment_is_better(scores: Floats) -> None:
     matched = match(scores)
     assert matched.recall == pytest.approx(best / scores.shape[0])
     assert matched.precision == pytest.approx(best / scores.shape[1])
-    total = matched.precision + matched.recall
-    assert matched.f1 == pytest.approx(2 * matched.precision * matched.recall / total if total else 0)
 
 
 @pytest.mark.parametrize(
@@ -386,6 +367,3 @@ def test_labels_and_their_divergence_by_hand() -> None:
     assert summary(("Uses it.", ()))["kl_divergence"] is None
     silent = summary((" ", ("Uses it.",)))
     assert (silent["system"], silent["kl_divergence"], silent["missing"]) == ({}, "∞", ["uses"])
-    settings = Discourse("intent", FirstWord()).settings
-    assert (settings["tagger"], settings["scheme"], settings["labels"]) == ("first-word", "words", [*LABELS])
-    assert settings["sentences"] == f"pysbd {version('pysbd')}"
