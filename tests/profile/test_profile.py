@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pytest
 from numpy.typing import NDArray
 
@@ -16,11 +15,10 @@ from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.progress import no_progress
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import verify
-from citerec.index.manifest import generation_of, open_store, trained_of
+from citerec.index.manifest import generation_of, open_store
 from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.retrieve.dense import ProfileRetriever, encode_citing_sentences
-from citerec.settings import shipped
 from citerec.systems import default_system
 from tests.conftest import write_lines
 from tests.tiny_models import write_tiny_scibert
@@ -131,12 +129,6 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     assert "--retriever profile" in raised.value.remedy
     ProfileRetriever.encode(here, DenseOptions("unused"), no_progress)
     assert default_system(here) == "hybrid+profile"
-    for learnt_over, default in (("hybrid", "hybrid+ltr"), ("hybrid+profile", "hybrid+profile+ltr")):
-        shutil.copytree(shipped("ranker"), trained_of(here, "ltr"), dirs_exist_ok=True)
-        stated = orjson.loads((trained_of(here, "ltr") / "manifest.json").read_bytes())
-        (trained_of(here, "ltr") / "manifest.json").write_bytes(orjson.dumps({**stated, "system": learnt_over}))
-        assert default_system(here) == default
-    shutil.rmtree(trained_of(here, "ltr"))
     with Recommender.open(here, "profile") as opened:
         assert opened.search("graph entity <REF>", 3)
     shutil.rmtree(generation_of(here) / "profile")

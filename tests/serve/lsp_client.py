@@ -1,6 +1,5 @@
 """An editor, as far as the language server can see: JSON-RPC over the pipes of a process."""
 
-import contextlib
 import json
 import queue
 import subprocess
@@ -18,8 +17,9 @@ class Editor:
 
     def __init__(self, folder: Path, *arguments: object) -> None:
         command = [Path(sys.executable).with_name("citerec"), "lsp", *map(str, arguments)]
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        self.process = subprocess.Popen(command, cwd=folder, **pipes)
+        self._log, pipe = folder / "stderr", subprocess.PIPE
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=log)
         self.applied: list[Message] = []
         self.stray = b""
         self.last = 0
@@ -27,8 +27,6 @@ class Editor:
         self._heard: queue.Queue[Message] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.errors = b""
-        threading.Thread(target=self._drain, daemon=True).start()
 
     def start(self, **capabilities: Any) -> Message:
         """Says hello; the answer is what the server can do."""
@@ -112,7 +110,7 @@ class Editor:
             self.process.kill()
         self.process.wait(60)
         self._reader.join(60)
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+        for stream in (self.process.stdin, self.process.stdout):
             if stream:
                 stream.close()
 
@@ -122,10 +120,10 @@ class Editor:
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
         self.process.stdin.flush()
 
-    def _drain(self) -> None:
-        assert self.process.stderr
-        with contextlib.suppress(ValueError):  # closed
-            self.errors = self.process.stderr.read()
+    @property
+    def errors(self) -> bytes:
+        """What it has said on standard error."""
+        return self._log.read_bytes()
 
     def _read(self) -> None:
         stream = self.process.stdout

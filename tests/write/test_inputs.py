@@ -8,12 +8,7 @@ import pytest
 from citerec.errors import WriterError
 from citerec.records import Paper
 from citerec.write.anchors import cited_in
-from citerec.write.drafting import (
-    related_work_task,
-    tasks_with_input,
-    with_input,
-    write_batch,
-)
+from citerec.write.drafting import related_work_task, tasks_with_input, with_input, write_batch
 from citerec.write.task_files import parse_prediction, read_prediction_file, read_tasks
 from citerec.write.tasks import INPUTS, Source, TextTask, sees_target
 from citerec.write.writers import open_writer
