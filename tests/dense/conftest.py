@@ -1,6 +1,8 @@
 """Papers and a real, tiny encoder for tests of dense retrieval."""
 
-from collections.abc import Sequence
+import contextlib
+import resource
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +61,17 @@ def vectors_of(index: Path) -> Vectors:
 
 def rows_of(index: Path, ids: Sequence[str]) -> NDArray[np.int64]:
     return PaperRows.open(generation_of(index)).rows(ids)
+
+
+@contextlib.contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """The kernel lets no file grow past some size, wherever that is met."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def write_arrays(folder: Path, ids: NDArray[np.generic], vectors: NDArray[np.floating]) -> Path:

@@ -18,13 +18,6 @@ from citerec.records import Paper
 from tests.dense.conftest import WORDS, build, papers_of, rows_of, vectors_of
 from tests.tiny_models import write_tiny_static
 
-PART = 16
-
-
-@pytest.fixture
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citerec.index.vectors._PART", PART)
-
 
 def test_every_paper_has_a_row_in_order_of_id(tmp_path: Path, model: str, encoded: list[str]) -> None:
     papers = sorted(papers_of(50), key=lambda paper: paper.paper_id.encode())
@@ -41,31 +34,6 @@ def test_every_paper_has_a_row_in_order_of_id(tmp_path: Path, model: str, encode
     with pytest.raises(ModelError):
         build(tmp_path / "none", papers[:3], DenseOptions(str(tmp_path / "no model")))
     assert not (tmp_path / "none" / "CURRENT").exists()
-
-
-@pytest.mark.usefixtures("small_parts")
-def test_a_stopped_encoding_goes_on_and_the_old_vectors_stay_until_it_is_done(
-    tmp_path: Path, model: str, encoded: list[str]
-) -> None:
-    index = tmp_path / "index"
-    before = build(index, papers_of(90), DenseOptions(model))
-    encoded.clear()
-
-    def stop(doing: str, done: float, _whole: float) -> None:
-        if doing == "encoding" and done >= 3 * PART:
-            raise KeyboardInterrupt
-
-    other = DenseOptions(model, max_tokens=8)
-    with pytest.raises(KeyboardInterrupt):
-        encode_index(index, other, stop)
-    assert len(encoded) == 3 * PART
-    np.testing.assert_array_equal(vectors_of(index).values, before.values)
-    for _ in range(2):
-        encode_index(index, other)
-        assert len(encoded) == 90
-    assert vectors_of(index).manifest.max_tokens == 8
-    whole = build(tmp_path / "whole", papers_of(90), other)
-    np.testing.assert_array_equal(vectors_of(index).values, whole.values)
 
 
 def test_only_what_changed_is_encoded_again(tmp_path: Path, model: str, encoded: list[str]) -> None:
@@ -88,8 +56,10 @@ def test_only_what_changed_is_encoded_again(tmp_path: Path, model: str, encoded:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("small_parts")
-def test_all_executors_write_the_same_bytes_and_go_on_with_what_another_began(tmp_path: Path, on_ray: Ray) -> None:
+def test_all_executors_write_the_same_bytes_and_go_on_with_what_another_began(
+    tmp_path: Path, on_ray: Ray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("citerec.index.vectors._PART", 16)
     options = DenseOptions(str(write_tiny_static(tmp_path / "static", [" ".join(WORDS)])))
     Index.build(papers_of(90), tmp_path / "index")
 

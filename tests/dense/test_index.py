@@ -1,7 +1,6 @@
 """Vectors as part of an index directory: added to, renewed, verified, damaged, from the command line."""
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError
-from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index
+from citerec.index.build import BuildOptions, build_index, encode_index
 from citerec.index.describe import verify
 from citerec.index.manifest import DENSE, generation_of
 from citerec.index.vectors import DenseOptions
@@ -90,29 +89,6 @@ def test_damage_is_one_clear_error_and_verify_finds_it(index: Path, model: str, 
             assert "citerec index encode" in raised.value.remedy
 
 
-def test_verify_finds_vectors_of_other_papers_and_a_build_without_vectors_makes_none(
-    index: Path, papers: Path, tmp_path: Path
-) -> None:
-    build_index([write_lines(tmp_path / "fewer.jsonl", RECORDS[:-1])], tmp_path / "other")
-    shutil.copytree(generation_of(index) / DENSE, generation_of(tmp_path / "other") / DENSE)
-    assert any("made for other papers" in fault for fault in verify(tmp_path / "other"))
-    build_index([papers], index)
-    assert not (generation_of(index) / DENSE).exists()
-    assert verify(index) == []
-
-
-def test_commands_say_what_is_wrong(index: Path, papers: Path, citerec_here: Citerec) -> None:
-    for arguments, said in (
-        (("build", papers, "--out", "x", "--model", "no model"), "no model"),
-        (("build", papers, "--out", "x", "--vectors", papers), "--model"),
-        (("encode", index, "--vectors", papers), "--model"),
-        (("encode", index, "--vectors", "nowhere", "--model", "m"), "does not exist"),
-    ):
-        ended = citerec_here("index", *arguments)
-        assert ended.returncode == 2, (arguments, ended.stderr)
-        assert said in " ".join(ended.stderr.split())
-
-
 def test_given_vectors_from_the_command_line(index: Path, citerec_here: Citerec, model: str, tmp_path: Path) -> None:
     rows = [{"corpusid": f"p{number}", "vector": json.dumps([1.0, number, -2.0])} for number in range(29)]
     vectors = write_lines(tmp_path / "given.jsonl", [*rows, {"corpusid": 77, "vector": [1, 2, 3]}])
@@ -123,18 +99,6 @@ def test_given_vectors_from_the_command_line(index: Path, citerec_here: Citerec,
     assert "not in the index: 1" in encoded.stdout
     shown = json.loads(citerec_here("index", "info", index, "--format", "json").stdout)["vectors"]
     assert (shown["kind_of_search"], shown["dimension"], shown["given"]) == ("hnsw", 3, True)
-
-
-def test_papers_added_to_given_vectors_are_encoded_by_their_model(given: Path, more: Path, model: str) -> None:
-    same = [paper_id for paper_id in IDS if paper_id != "p3"]
-    before = vectors_of(given).values[rows_of(given, same)]
-    add_to_index([more], given)
-    after = vectors_of(given)
-    assert (after.manifest.count, after.manifest.without_vector, after.manifest.given) == (31, 0, True)
-    new = Encoder.open(model).encode(["neural lexical query"])
-    np.testing.assert_allclose(after.values[rows_of(given, ["q"])], new, atol=2e-3)
-    np.testing.assert_array_equal(after.values[rows_of(given, same)], before)
-    assert verify(given) == []
 
 
 def test_more_vectors_are_given_to_what_is_added(

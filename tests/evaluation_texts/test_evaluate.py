@@ -28,7 +28,7 @@ from citerec.evaluation.texts import evaluate_texts
 from citerec.papers.citebench.metrics import Discourse
 from citerec.write.metrics import DEFAULT_METRICS, open_metrics
 from tests.conftest import write_lines
-from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
+from tests.evaluation_texts.conftest import SOURCES, TARGETS, WRITTEN, record
 
 XING, LU = (DATASET, "xing"), (DATASET, "lu")
 
@@ -96,11 +96,7 @@ def test_means_are_those_of_the_metrics_own_scores(predictions: Predictions, res
     assert set(results.systems["copy"].summaries["intent"]) == {"overall", "xing", "lu"}
 
 
-def test_what_cannot_be_measured(predictions: Predictions, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no metric"):
-        evaluate_texts(predictions, [])
-    with pytest.raises(InputError, match="at least 100"):
-        evaluated(predictions, "length", resamples=99)
+def test_tasks_without_a_target(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", [record("copy", number, target=[]) for number in range(6)])
     results = evaluated(read_predictions([(None, path)]), "rouge", "length")
     results.write(tmp_path / "out")
@@ -208,28 +204,17 @@ def test_the_page_shows_what_was_measured_whatever_is_said_of_it(tmp_path: Path)
 
 def test_results_name_files_and_settings(files: Mapping[str, Path], tmp_path: Path) -> None:
     beams = [record("noise", number, settings={"beams": 4, "prompt": None}) for number in range(6)]
-    mixed = [record("noise", number, writer="mixed", settings={"n": number}) for number in range(6)]
     path = write_lines(tmp_path / "b.jsonl", beams)
-    given = [(None, files["copy"]), (None, path), (None, write_lines(tmp_path / "m.jsonl", mixed))]
-    results = evaluated(read_predictions(given, files["copy"]), "rouge")
+    results = evaluated(read_predictions([(None, files["copy"]), (None, path)], files["copy"]), "rouge")
     systems = results.to_json()["systems"]
-    assert [one["settings"] for one in systems.values()] == [{}, {"beams": 4, "prompt": None}, "varies"]
+    assert [one["settings"] for one in systems.values()] == [{}, {"beams": 4, "prompt": None}]
     digest, size = hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size
     assert systems["noise"]["files"] == [{"name": "b.jsonl", "bytes": size, "sha256": digest}]
     assert str(tmp_path) not in json.dumps(results.to_json())
     results.write(tmp_path / "out")
     shown = words_of((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     assert f"b.jsonl ({size:,} bytes, sha256 {digest[:12]}…) beams: 4 · prompt: none" in shown
-    assert "varies from text to text" in shown and "Tasks from copy.jsonl (" in shown
-
-
-@pytest.mark.parametrize(("width", "terminal"), [(60, True), (60, False), (400, True)])
-def test_tables_fit_terminals_and_are_whole_in_pipes(predictions: Predictions, width: int, terminal: bool) -> None:
-    plain = printed(evaluated(predictions, "rouge"), width=width, force_terminal=terminal)
-    narrow = terminal and width < 100
-    assert bool(re.search(r"^overall +copy +6 +★ [\d.]+ \[[\d.]+ [\d.]+\]", plain, re.MULTILINE)) == (not narrow)
-    assert re.search(r"^overall +copy +6 +★ [\d.]+", plain, re.MULTILINE)
-    assert re.search(r"^overall +noise +[\d.]+ +[\d.]+ +[\d.]+ +∞ *$", plain, re.MULTILINE)
+    assert "Tasks from copy.jsonl (" in shown
 
 
 def test_names_that_look_like_markup_mathematics_or_html_are_shown_as_they_are(tmp_path: Path) -> None:
@@ -248,56 +233,66 @@ def test_names_that_look_like_markup_mathematics_or_html_are_shown_as_they_are(t
     assert systems[1] not in page  # no element of the page
 
 
-NAN = np.nan
+def test_texts_of_one_paper_change_their_sign_together_and_pairs_are_compared_where_both_have_a_value() -> None:
+    def compared(one: list[float], two: list[float], papers: str) -> Comparison:
+        scores = {name: np.array([values]).T for name, values in (("one", one), ("two", two))}
+        grouping = statistics.grouping_of(["a"] * len(one), list(papers))
+        (found,) = statistics.compare(scores, ["x"], grouping, 0, together="pairs")
+        return found
 
-
-def grouped(datasets: list[str], papers: list[str] | None = None) -> statistics.Grouping:
-    """Texts of some data sets, each of a paper of its own unless these are named."""
-    return statistics.grouping_of(datasets, papers or [f"paper {number}" for number in range(len(datasets))])
-
-
-def comparisons(scores: dict[str, statistics.Floats], grouping: statistics.Grouping) -> tuple[Comparison, ...]:
-    columns = [f"column {number}" for number in range(scores["one"].shape[1])]
-    return statistics.compare(scores, columns, grouping, 0, together="pairs")
-
-
-def test_means_are_over_the_texts_that_have_a_value() -> None:
-    assert grouped(["a", "a"]).groups == []
-    groups = grouped(["a", "a", "b", ""])
-    scores = np.array([[1.0, NAN], [0.0, 5.0], [4.0, NAN], [NAN, NAN]])
-    found = statistics.group_scores(scores, ["x", "y"], groups, 0, 100)
-    assert [label for _, label in groups.groups] == ["a", "b", statistics.UNNAMED]
-    assert [[(mean.n, mean.value) for mean in one.means.values()] for one in found] == [
-        [(3, pytest.approx(5 / 3)), (1, 5.0)],
-        [(2, 0.5), (1, 5.0)],
-        [(1, 4.0), (0, None)],
-        [(0, None), (0, None)],
-    ]
-
-
-def test_p_values_of_known_cases() -> None:
-    first = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
-    second = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]])
-    better, same = comparisons({"one": first, "two": second}, grouped(["a"] * 3))
     # All three must keep, or all change, their sign: 2 of 8 ways.
-    assert (better.n, better.difference, better.p) == (3, 1.0, pytest.approx(0.25, abs=0.02))
-    assert (same.difference, same.p, same.p_holm) == (0.0, 1.0, 1.0)
-    # Of one paper they change together: it says nothing.
-    assert comparisons({"one": first, "two": second}, grouped(["a"] * 3, ["p"] * 3))[0].p == 1.0
-    # A pair is compared where both have a value.
-    scores = {"one": np.array([[1.0], [NAN], [3.0], [4.0]]), "two": np.array([[0.0], [9.0], [NAN], [1.0]])}
-    (found,) = comparisons(scores, grouped(["a"] * 4))
+    assert compared([1, 1, 1], [0, 0, 0], "pqr").p == pytest.approx(0.25, abs=0.02)
+    assert compared([1, 1, 1], [0, 0, 0], "ppp").p == 1.0
+    found = compared([1, np.nan, 3, 4], [0, 9, np.nan, 1], "pqrs")
     assert (found.n, found.difference) == (2, 2.0)
-    assert comparisons({"one": scores["one"], "two": np.full((4, 1), NAN)}, grouped(["a"] * 4)) == ()
 
 
-def test_all_pairs_and_data_sets_of_a_column_are_corrected_together() -> None:
-    random = np.random.default_rng(5)
-    groups = grouped(["a", "b"] * 15)
-    scores = {name: random.normal(mean, 1, (30, 1)) for name, mean in (("one", 0.0), ("two", 0.7), ("three", 1.4))}
-    found = comparisons(scores, groups)
-    assert len(found) == 3 * 3
-    for overall in (True, False):
-        asked = [c for c in found if (c.family != DATASET) == overall]
-        assert [c.p_holm for c in asked] == statistics.holm(np.array([c.p for c in asked])).tolist()
-        assert any(c.p_holm > c.p for c in asked)
+Texts = Mapping[str, Path]
+
+
+def read(*paths: Path, references: Path | None = None) -> Predictions:
+    return read_predictions([(None, path) for path in paths], references)
+
+
+def test_only_tasks_that_all_answered_are_compared(tmp_path: Path, files: Texts) -> None:
+    found = read(files["copy"], write_lines(tmp_path / "few.jsonl", [record("noise", number) for number in (4, 1)]))
+    assert [task.task_id for task in found.tasks] == ["task-1", "task-4"]
+    assert [text.text for text in found.systems["noise"]] == [WRITTEN["noise"][1], WRITTEN["noise"][4]]
+    assert (found.total, found.left_out, found.missing) == (6, 4, {"copy": 0, "noise": 4})
+
+
+def test_targets_that_differ_are_told(tmp_path: Path, files: Texts) -> None:
+    other = write_lines(tmp_path / "other.jsonl", [record("noise", 0, target="Another.")])
+    with pytest.raises(InputError, match="the target of task task-0 of xing differs from an earlier one"):
+        read(files["copy"], other)
+
+
+def test_predictions_made_elsewhere_find_their_tasks(tmp_path: Path, files: Texts) -> None:
+    tasks = files["copy"]
+    bare = [{"id": f"task-{n}", "prediction": f"{n}"} for n in (5, 0)]
+    found = read(write_lines(tmp_path / "bare.jsonl", bare), references=tasks)
+    assert [(text.task.task_id, text.text) for text in found.systems["bare"]] == [("task-0", "0"), ("task-5", "5")]
+    assert [task.targets for task in found.tasks] == [(TARGETS[0],), (TARGETS[5],)]
+    assert [source.text for source in found.tasks[0].sources] == list(SOURCES)
+    assert ([task.dataset for task in found.tasks], found.left_out) == (["xing", "lu"], 4)
+    with pytest.raises(InputError, match=r"no tasks in .*copy\.jsonl have the id line-1"):
+        read(write_lines(tmp_path / "without.jsonl", [{"prediction": "text"}]), references=tasks)
+
+
+def test_one_id_in_two_data_sets_is_two_tasks(tmp_path: Path) -> None:
+    copy = write_lines(tmp_path / "copy.jsonl", [record("copy", number, id="1") for number in (0, 5)])
+    bare = write_lines(
+        tmp_path / "b.jsonl", [{"id": "1", "dataset": name, "prediction": name} for name in ("lu", "xing")]
+    )
+    for found in (read(copy), read(bare, references=copy)):
+        tasks = [(task.dataset, task.task_id, task.targets) for task in found.tasks]
+        assert tasks == [("xing", "1", (TARGETS[0],)), ("lu", "1", (TARGETS[5],))]
+    assert [text.text for text in found.systems["b"]] == ["xing", "lu"]
+    with pytest.raises(InputError, match=r"2 tasks in .*copy\.jsonl have the id 1"):
+        read(write_lines(tmp_path / "which.jsonl", [{"id": "1", "prediction": "text"}]), references=copy)
+    other = write_lines(tmp_path / "other.jsonl", [{"id": "1", "dataset": "x", "prediction": "text"}])
+    with pytest.raises(InputError, match=r"no tasks in .*copy\.jsonl have the id 1 of x"):
+        read(other, references=copy)
+    # Where the references name no data set, the id will do.
+    nameless = write_lines(tmp_path / "nameless.jsonl", [record("copy", 0, id="1", dataset="")])
+    assert [text.task.targets for text in read(other, references=nameless).systems["other"]] == [(TARGETS[0],)]

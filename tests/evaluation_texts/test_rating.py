@@ -20,7 +20,6 @@ from citerec.papers.citebench.rating import SCALES, Key, agreement, correlate, r
 from citerec.papers.common.correlation import coefficients
 from citerec.write.metrics import open_metrics
 from tests.conftest import Citerec, write_lines
-from tests.e2e.test_cli import one_line
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
 
 Row = dict[str, str]
@@ -75,11 +74,8 @@ def test_sheets_show_texts_and_hide_systems(predictions: Predictions, tmp_path: 
     # The lot decides, and the seed the lot.
     by_number = [key[item].system for item in sorted(key)]
     assert by_number != sorted(by_number, key=list(WRITTEN).index)
-    options = {"tasks": 2, "raters": 2, "shared": 1}
-    again, other = (write_sheets(predictions, tmp_path / f"{seed}.csv", seed=seed, **options)[0] for seed in (3, 4))
-    assert sheets[0].read_bytes() == again.read_bytes() != other.read_bytes()
-    with pytest.raises(InputError, match=r"sheet-1\.csv exists, perhaps with ratings in it"):
-        write_sheets(predictions, tmp_path / "s" / "sheet.csv", raters=1)
+    again = write_sheets(predictions, tmp_path / "again.csv", tasks=2, raters=2, shared=1, seed=3)
+    assert sheets[0].read_bytes() == again[0].read_bytes()
 
 
 def test_without_a_target_only_what_can_be_rated_is_waited_for(tmp_path: Path) -> None:
@@ -126,7 +122,6 @@ def test_what_is_wrong_in_a_sheet_is_told_with_its_row_and_column(predictions: P
         (text.replace(f"\n{fourth},", "\nT999,"), "row 4, column item: 'T999' is not in the key"),
         (text + text.split("\n", 1)[1], "appears twice"),
         ("", "cannot read .* Correct the row"),
-        (text, r"sheet-anna\.csv has no rating in it"),
     ):
         broken.write_text(content, encoding="utf-8", newline="")
         with pytest.raises(InputError, match=message):
@@ -134,12 +129,6 @@ def test_what_is_wrong_in_a_sheet_is_told_with_its_row_and_column(predictions: P
     done = filled(sheet, "sheet-anna.csv", lambda _: ("4", "4"))
     with pytest.raises(InputError, match="two sheets are of one rater"):
         read_ratings([done, done], key_path)
-    for content in ("no json", "[]", '{"kind": "citerec-results"}'):
-        key_path.write_text(content)
-        with pytest.raises(InputError, match="is no key of sheets"):
-            read_sheets([], key_path)
-    with pytest.raises(InputError, match="cannot read"):
-        read_sheets([], tmp_path / "none.key.json")
 
 
 # The words of each text, from few to many: what people like here.
@@ -197,18 +186,13 @@ def test_a_metric_that_people_follow_correlates_and_one_that_is_constant_does_no
     shown = citerec_here(*command, tmp_path / "results").stdout
     assert "18 of 18 rated texts are in the results, by 3 systems" in shown
     assert json.loads(citerec_here(*command, tmp_path / "results", "--format", "json").stdout) == found
-    one_line(citerec_here(*command, tmp_path), 2, "holds no results")
     assert found["texts"] == {"measured": 18, "of_rated": 18}
     items = json.loads(key.read_bytes())["items"].values()
-    assert len(items) == 24  # with those of the upper bound
     assert set(found["systems"]) == {"terse", "plain", "wordy"}
     words = of(found, "texts", "words", "readability")
     assert words["n"] == 18 and 0.9 < words["values"]["pearson"] <= 1
     low, high = words["ci"]["kendall"]
     assert low <= words["values"]["kendall"] <= high
-    means = read_ratings(rated, key)["systems"]["terse"]["means"]
-    assert list(means) == ["overall", "xing", "lu"]
-    assert means["overall"]["consistency"] == {"n": 6, "value": 3.0, "ci": [3.0, 3.0]}
     constant = of(found, "texts", "words", "consistency")
     assert set(constant["values"].values()) == set(constant["ci"].values()) == {None}
     # The points over systems are means of the rated texts.

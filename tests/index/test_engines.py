@@ -9,7 +9,7 @@ import pytest
 
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
-from citerec.errors import FilterError, QueryError, SettingsError
+from citerec.errors import QueryError, SettingsError
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.manifest import Layout
 from citerec.recommend import Recommender
@@ -212,21 +212,6 @@ def test_a_query_without_words_is_an_error_and_special_characters_are_text(recom
             recommender.search(sentence)
     for noise in ('"', "\\", "AND", "OR NOT", "title:", "a~2", "b^4", "[1 TO 5]", "{x", "((", "/r/", "*", "?"):
         assert set(found(recommender, sentence=f"{noise} okapi {noise} <REF> {noise}")) >= {"1", "2", "3"}
-
-
-def test_limits(recommender: Recommender) -> None:
-    for k, message in ((0, "asks for no paper"), (-1, "asks for no paper"), (8, "more than the 7 papers")):
-        with pytest.raises(FilterError, match=message):
-            recommender.search("okapi <REF>", k=k)
-    assert len(recommender.search("okapi <REF>")) == 7  # ten are usual, the index has seven: six okapis, one citance
-    with pytest.raises(QueryError, match="1,001 words"):
-        recommender.search("okapi " * 1001)
-    with pytest.raises(QueryError, match="2 <REF>"):
-        recommender.search("One <REF>. Two <REF>.")
-    with pytest.raises(FilterError, match="no field of study 'Zoologie'"):
-        recommender.search("okapi <REF>", filters=Filters(fields=("Zoologie",)))
-    with pytest.raises(FilterError, match="reversed"):
-        recommender.search("okapi <REF>", filters=Filters(year_from=2010, year_to=2000))
 
 
 def test_every_script_and_sign_passes_through(engine: str, tmp_path: Path) -> None:

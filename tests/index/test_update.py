@@ -185,12 +185,7 @@ def test_what_is_not_the_same_corpus_is_refused(grown: Path, citerec_here: Citer
 
 def test_papers_are_removed_and_come_back(grown: Path, citerec_here: Citerec, tmp_path: Path) -> None:
     (tmp_path / "ids.txt").write_text("2\n\n3\n")
-    for arguments, message in (
-        ((), "give the ids of papers, or --ids FILE"),
-        (("1", "--ids", "ids.txt"), "give the ids of papers, or --ids FILE"),
-        (("--ids", "nowhere.txt"), "cannot read"),
-        (("1", "2", "3"), "the sources hold no paper"),
-    ):
+    for arguments, message in (((), "give the ids of papers, or --ids FILE"), ("123", "the sources hold no paper")):
         done = citerec_here("index", "remove", "index", *arguments)
         assert done.returncode == 2 and message in " ".join(done.stderr.split())
     index = Index.open(tmp_path / "index")

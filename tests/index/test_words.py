@@ -15,7 +15,7 @@ from citerec.contexts.topic import Topic
 from citerec.index.build import BuildOptions, build_index
 from citerec.index.words import embedded
 from citerec.index.words.analysis import STOP_WORDS, analysis_of, terms_of, words_of
-from citerec.index.words.embedded import K1, B, Postings, PostingsWriter, best_rows
+from citerec.index.words.embedded import K1, B, Postings, PostingsWriter
 from citerec.recommend import Recommender
 from citerec.records import Filters
 from citerec.systems import Recipe
@@ -105,54 +105,28 @@ def test_the_package_bm25s_opens_the_files_and_finds_the_same_scores(
         assert scores_of(whole, query) == pytest.approx(theirs.get_scores(query).tolist(), rel=1e-5)
 
 
-def test_the_best_rows_are_those_of_a_sort() -> None:
-    draws = np.random.default_rng(17)
-    for size in (0, 1, 63, 64, 65, 1000):
-        for k in (1, 2, 10, 64, 2000):
-            scores = draws.integers(0, 12, size).astype(np.float32)
-            rows = np.flatnonzero(scores > 0)
-            assert best_rows(scores, k).tolist() == rows[np.lexsort((rows, -scores[rows]))][:k].tolist()
-
-
 @pytest.mark.parametrize(
     "filters", [Filters(), Filters(as_of_year=2015, citing_ids=("c1", "c9")), Filters(exclude=("p001",))]
 )
-def test_papers_score_the_weighted_sum_of_their_fields_and_decayed_sentences_at_every_depth(
-    tmp_path: Path, filters: Filters
-) -> None:
-    """Of few words, so that many scores are equal."""
-    draws, folder = random.Random(11), tmp_path
-    titles = [" ".join(draws.choices(WORDS[:5], k=draws.randrange(1, 4))) for _ in range(150)]
-    papers = [{"paper_id": f"p{n:03}", "title": title, "year": 2000} for n, title in enumerate(titles)]
-    said: dict[str, list[tuple[str, str, int]]] = {}
-    for number in range(400):
-        cited = f"p{int(150 * draws.random() ** 2):03}"
-        text = " ".join(draws.choices(WORDS[:5], k=draws.randrange(1, 5)))
-        said.setdefault(cited, []).append((text, f"c{number % 40}", 2001 + number % 40))
+def test_a_short_list_is_the_beginning_of_a_long_one(tmp_path: Path, filters: Filters) -> None:
+    """Of few words, so that many scores are equal; with sentences that add up, each further one decayed."""
+    draws = random.Random(11)
+
+    def text(longest: int) -> str:
+        return " ".join(draws.choices(WORDS[:5], k=draws.randrange(1, longest)))
+
+    papers = [{"paper_id": f"p{n:03}", "title": text(4), "year": 2000} for n in range(150)]
     contexts = [
-        {"context_id": f"{cited}-{n}", "text": f"{text} <REF>", "cited_ids": [cited]}
-        | {"citing_id": citing, "citing_year": year}
-        for cited, all_said in said.items()
-        for n, (text, citing, year) in enumerate(all_said)
-    ]  # fmt: skip
-    citances = write_lines(folder / "contexts.jsonl", contexts)
-    build_index([write_lines(folder / "papers.jsonl", papers)], folder / "index", BuildOptions(citances=(citances,)))
-    sentences = [(cited, *one) for cited, all_said in said.items() for one in all_said]
-    settings = ["weights.text=1", "weights.title=0.5", "weights.citances=1.5", "citance_decay=0.4", "bm25.k1=0.9"]
-    with Recommender.open(folder / "index", Recipe.load(None, [f"words.{one}" for one in settings])) as recommender:
+        {"context_id": str(n), "text": f"{text(5)} <REF>", "citing_id": f"c{n % 40}", "citing_year": 2001 + n % 40}
+        | {"cited_ids": [f"p{int(150 * draws.random() ** 2):03}"]}
+        for n in range(400)
+    ]
+    options = BuildOptions(citances=(write_lines(tmp_path / "contexts.jsonl", contexts),))
+    build_index([write_lines(tmp_path / "papers.jsonl", papers)], tmp_path / "index", options)
+    with Recommender.open(tmp_path / "index", Recipe.load(None, ["words.citance_decay=0.4"])) as recommender:
+        (words,) = recommender.retrievers
         for query in ("graph ranking", "neural", "citation query graph"):
-            terms = [term for term in terms_of(query) if term]
-            totals = {f"p{n:03}": 1.5 * one for n, one in enumerate(by_formula(titles, terms, 0.9, 0.75))}
-            of_sentences: dict[str, list[float]] = {}
-            scores = by_formula([text for _, text, _, _ in sentences], terms, 0.9, 0.75)
-            for (cited, _, citing, year), score in zip(sentences, scores, strict=True):
-                if citing not in filters.citing_ids and year <= (filters.as_of_year or 9999):
-                    of_sentences.setdefault(cited, []).append(score)
-            for cited, found in of_sentences.items():
-                totals[cited] += 1.5 * sum(0.4**n * one for n, one in enumerate(sorted(found, reverse=True)))
-            expected = {one: score for one, score in totals.items() if score and one not in filters.exclude}
-            (words,) = recommender.retrievers
-            whole = words.search(Topic(query), 150, filters)
-            assert dict(whole.pairs()) == pytest.approx(expected, rel=1e-5)
+            whole = words.search(Topic(query), 150, filters).pairs()
+            assert len(whole) > 40
             for k in (1, 2, 3, 5, 10, 40, 80):
-                assert words.search(Topic(query), k, filters).pairs() == whole.pairs()[:k]
+                assert words.search(Topic(query), k, filters).pairs() == whole[:k]

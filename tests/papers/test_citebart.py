@@ -1,27 +1,21 @@
-"""CiteBART: it learns a planted rule, goes on where it stopped, and what it writes is found in the index."""
+"""CiteBART: it learns a planted rule, and what it writes is found in the index."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from citerec import Context, Recipe, Recommender
+from citerec import Recipe, Recommender
 from citerec.contexts.provenance import provenance_of_part
-from citerec.contexts.topic import topic_of
-from citerec.corpus.matching import plain_title
 from citerec.errors import QueryError
 from citerec.index.build import build_index
-from citerec.models.text_models import TextModel
-from citerec.papers.citebart.model import CiteBartManifest, CiteBartOptions, citation_of, input_of, train_citebart
+from citerec.papers.citebart.model import CiteBartOptions, citation_of, train_citebart
 from citerec.records import Paper
 from citerec.train.groups import Choice, Schedule
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
-from tests.training import how_of, made_of, stopped_and_continued
 
 pytestmark = pytest.mark.slow
 
-Train = Callable[..., CiteBartManifest]
 
 # A word of the sentence decides who is cited. Two papers have the same author and year.
 CITED = {"river": "0", "stone": "1", "cloud": "2", "grass": "3"}
@@ -61,26 +55,16 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def train(planted: Path) -> Train:
-    def call(out: Path, **changes: object) -> CiteBartManifest:
-        schedule = {"learning_rate": 1e-2, "evaluations": 4, "checkpoint_every": 2, "first": True, "patience": 4}
-        return train_citebart(
-            Choice(planted / "train.jsonl", planted / "dev.jsonl"),
-            planted / "index",
-            out,
-            CiteBartOptions(str(planted / "base"), 32, 8),
-            made_of(Schedule, changes, **schedule),
-            device="cpu",
-            **how_of(changes),
-        )
-
-    return call
-
-
-@pytest.fixture(scope="session")
-def trained(train: Train, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained") / "citebart"
-    manifest = train(out, epochs=30)
+    manifest = train_citebart(
+        Choice(planted / "train.jsonl", planted / "dev.jsonl"),
+        planted / "index",
+        out,
+        CiteBartOptions(str(planted / "base"), 32, 8),
+        Schedule(learning_rate=1e-2, epochs=30, evaluations=4, first=True, patience=4),
+        device="cpu",
+    )
     assert manifest.dev["accuracy before"] < 0.5 < 0.9 < manifest.dev["accuracy"]
     return out
 
@@ -88,18 +72,6 @@ def trained(train: Train, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def recipe(model: Path, *more: str) -> Recipe:
     settings = ("beams=4", "max_input_tokens=32", f"model={model}", *more)
     return Recipe.load("citebart", [f"citebart.{setting}" for setting in settings])
-
-
-def test_what_is_read_and_written(planted: Path) -> None:
-    cited = ["Lovelace, 2001", "Turing and Hopper, 2002", "Lucas et al., 2003", "Gödel, 2004", "Gödel, 2004", "", ""]
-    assert [citation_of(paper) for paper in PAPERS] == cited
-    assert plain_title("(Gödel, 2004)") == plain_title("Godel 2004") == "godel 2004"
-    model = TextModel.open(str(planted / "base"), device="cpu")
-    context = Context(text="we know of <REF> river .", before="this saw", citing_title="grass")
-    read = model.decode(input_of(model, topic_of(context), 32))
-    assert read == "this saw we know of <REF> river . grass"  # this model has no mask of its own
-    alone = input_of(model, topic_of(context, neighbours=False), 32)
-    assert model.decode(alone) == "we know of <REF> river . grass"
 
 
 def test_it_learns_who_is_cited(planted: Path, trained: Path) -> None:
@@ -121,13 +93,6 @@ def test_it_learns_who_is_cited(planted: Path, trained: Path) -> None:
         assert recommender.remarks() == ()
     provenance = provenance_of_part(trained)  # sentences and citing papers
     assert (provenance.unsaid, len(provenance.trained_on), len(provenance.tuned_on)) == ((), 20 + 12, 12 + 3)
-
-
-def test_a_stopped_training_goes_on(train: Train, tmp_path: Path) -> None:
-    whole = train(tmp_path / "whole", epochs=20)
-    broken = stopped_and_continued(train, tmp_path / "broken", ("training", 5), ("measuring", 0), epochs=20)
-    assert broken.training["steps"] == whole.training["steps"]
-    assert broken.dev["accuracy"] == pytest.approx(whole.dev["accuracy"], abs=0.3)
 
 
 def test_the_command_trains(citerec_here: Citerec, planted: Path, tmp_path: Path) -> None:

@@ -127,18 +127,15 @@ def test_a_written_reference_is_matched_to_papers(matched: Ids, written: str, fa
     assert matched(written, far) == found
 
 
-def assignments(model: Path, *more: str) -> list[str]:
-    return [f"galactica.model={model}", f"title_likelihood.model={model}", "galactica.beams=4", *more]
-
-
 @pytest.fixture(scope="module")
 def named(small_index: Path, namer: Path) -> Iterator[Recommender]:
-    with Recommender.open(small_index, Recipe.load("galactica", assignments(namer))) as opened:
+    recipe = Recipe.load("galactica", [f"galactica.model={namer}", "galactica.beams=4"])
+    with Recommender.open(small_index, recipe) as opened:
         yield opened
 
 
-def ids(recommender: Recommender, text: str, **options: object) -> list[str]:
-    return [hit.paper.paper_id for hit in recommender.search(text, 10, **options)]  # type: ignore[arg-type]
+def ids(recommender: Recommender, text: str) -> list[str]:
+    return [hit.paper.paper_id for hit in recommender.search(text, 10)]
 
 
 def test_it_learns_which_paper_a_word_stands_for(named: Recommender) -> None:
@@ -154,19 +151,3 @@ def test_it_learns_which_paper_a_word_stands_for(named: Recommender) -> None:
     assert remark.startswith(f"{unmatched} of 4 references")
     assert 1 <= unmatched <= 4 - len(hits)
     assert named.remarks() == ()  # said once
-
-
-def test_candidates_are_ranked_by_the_likelihood_of_their_references(small_index: Path, namer: Path) -> None:
-    model = TextModel.open(str(namer))
-    text = sentence("speech")
-    with Recommender.open(small_index, Recipe.load("bm25+title-likelihood", assignments(namer))) as ranked:
-        hits = ranked.search(f"{text} : a study of methods <REF>", 8, explain=True)
-    asked = [model.continuation(f"{reference(word)}{END}", after=START) for word in WORDS]
-    prompt = model.last_tokens(f"{text} : a study of methods {START}", 90)
-    exact = {
-        str(number): one / len(asked[number - 1])
-        for number, one in enumerate(likelihoods(model, prompt, asked).tolist(), 1)
-    }
-    assert hits[0].paper.paper_id == max(exact, key=exact.__getitem__)
-    assert {hit.paper.paper_id: pytest.approx(hit.score, abs=1e-4) for hit in hits} == exact
-    assert hits[0].reasons[0].name == "title-likelihood"

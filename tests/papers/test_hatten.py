@@ -1,34 +1,21 @@
 """HAtten: its network, its vectors in an index, and a rule that it learns."""
 
 import random
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from citerec import Recommender
 from citerec.contexts.provenance import provenance_of_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topics_of
-from citerec.errors import IndexUnusableError, InputError, ModelError, SettingsError, SourceError
+from citerec.errors import ModelError
 from citerec.files.progress import no_progress
-from citerec.index.build import add_to_index, build_index, open_store
-from citerec.index.manifest import generation_of
-from citerec.index.vectors import DenseOptions, Vectors
-from citerec.papers.diagnostic.hatten import (
-    METRIC,
-    Hatten,
-    HattenManifest,
-    HattenOptions,
-    Pool,
-    read_words,
-    train_hatten,
-)
-from citerec.papers.diagnostic.parts import HattenRetriever
+from citerec.index.build import build_index, open_store
+from citerec.papers.diagnostic.hatten import METRIC, Hatten, HattenManifest, HattenOptions, Pool, train_hatten
 from citerec.train.groups import Choice, Schedule
-from tests.conftest import Citerec, write_lines
-from tests.tiny_hatten import tiny_hatten, write_tiny_glove, write_tiny_hatten
+from tests.conftest import write_lines
+from tests.tiny_hatten import tiny_hatten, write_tiny_glove
 from tests.tiny_models import write_tiny_scibert
 
 THEMES = 12
@@ -102,71 +89,6 @@ def test_padding_and_saving_change_nothing(tmp_path: Path) -> None:
                 Hatten.open(str(saved))
     with pytest.raises(ModelError, match="holds no HAtten"):
         Hatten.open(str(write_tiny_scibert(tmp_path / "scibert", TEXTS)))
-    with pytest.raises(InputError, match="3 heads do not divide a width of 16"):
-        tiny_hatten(tmp_path / "odd", TEXTS, heads=3)
-
-
-def test_word_vectors_come_from_gloves_text_format(tmp_path: Path) -> None:
-    path = write_tiny_glove(tmp_path / "glove.txt", [*TEXTS, "unwanted words"])
-    lines = path.read_text().splitlines()
-    lines.insert(1, f". . {lines[0].split(' ', 1)[1]}")  # some files have words with spaces
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    tokenizer, vectors = read_words(str(path), ["Dense papers, unheard", "dense!"], 10, no_progress)
-    vocabulary = tokenizer.get_vocab()
-    assert sorted(vocabulary) == ["[UNK]", "dense", "papers"]
-    encoded = tokenizer.encode("Papers unheard DENSE", add_special_tokens=False)
-    assert encoded.ids == [vocabulary["papers"], vocabulary["[UNK]"], vocabulary["dense"]]
-    assert np.mean(vectors**2) == pytest.approx(1, abs=1e-4)
-    np.testing.assert_allclose(vectors[0], vectors[1:].mean(axis=0), atol=1e-5)
-    only, _ = read_words(str(path), ["papers dense dense"], 1, no_progress)
-    assert sorted(only.get_vocab()) == ["[UNK]", "dense"]
-    with pytest.raises(ModelError, match="nowhere"):
-        read_words(str(tmp_path / "nowhere" / "x" / "y"), [], 10, no_progress)
-    for text, said in (
-        ("dense 1 2 3\npapers 1 two 3\n", "line 2 .* is not a word and 3 numbers"),
-        ("o 1\n", "none of"),
-    ):
-        path.write_text(text)
-        with pytest.raises(SourceError, match=said):
-            read_words(str(path), ["dense papers"], 10, no_progress)
-
-
-@pytest.fixture(scope="module")
-def index(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The planted corpus with the vectors of a model that has learnt nothing."""
-    folder = tmp_path_factory.mktemp("encoded")
-    model = write_tiny_hatten(
-        folder / "tiny", [" ".join(words_of(theme, kind)) for theme in range(THEMES) for kind in ("title", "said")]
-    )
-    shutil.copytree(planted / "index", folder / "index")
-    HattenRetriever.encode(folder / "index", DenseOptions(str(model)), no_progress)
-    return folder / "index"
-
-
-def test_vectors_are_made_by_the_command_and_what_is_there_is_taken_over(
-    index: Path, citerec_here: Citerec, tmp_path: Path
-) -> None:
-    shutil.copytree(index, here := tmp_path / "index")
-    shutil.rmtree(generation_of(here) / "hatten")
-    with pytest.raises(SettingsError, match="has no vectors") as raised:
-        Recommender.open(here, "hatten")
-    assert "--retriever hatten" in raised.value.remedy
-    model = index.parent / "tiny" / "model"
-    made = citerec_here("index", "encode", here, "--retriever", "hatten", "--model", model)
-    assert made.returncode == 0, made.stderr
-    assert "96 papers have a vector of 16 numbers" in made.stdout
-    vectors = Vectors(generation_of(here) / "hatten")
-    with Recommender.open(here, "hatten") as opened:
-        papers = opened.store.papers(opened.index.rows.paper_ids(np.arange(len(vectors))))
-        order = opened.index.rows.rows(list(papers))
-    expected = Hatten.open(str(model), device="cpu").encode_papers(list(papers.values()))
-    np.testing.assert_allclose(vectors.values[order], expected, atol=2e-3)
-    write_lines(tmp_path / "new.jsonl", [{"paper_id": "new", "title": words_of(0, "title")[0]}])
-    add_to_index([tmp_path / "new.jsonl"], here)
-    with pytest.raises(IndexUnusableError, match="made for other papers"):
-        Recommender.open(here, "hatten")
-    HattenRetriever.encode(here, DenseOptions(str(model)), no_progress)
-    assert len(Vectors(generation_of(here) / "hatten")) == 97
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pytest
 from numpy.typing import NDArray
 
@@ -16,11 +15,10 @@ from citerec.errors import IndexUnusableError, SettingsError
 from citerec.files.progress import no_progress
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import verify
-from citerec.index.manifest import generation_of, open_store, trained_of
+from citerec.index.manifest import generation_of, open_store
 from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder
 from citerec.retrieve.dense import ProfileRetriever, encode_citing_sentences
-from citerec.settings import shipped
 from citerec.systems import default_system
 from tests.conftest import write_lines
 from tests.tiny_models import write_tiny_scibert
@@ -49,11 +47,6 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for n in range(300)
     ]
-    return built(folder, papers, contexts)
-
-
-def built(folder: Path, papers: Sequence[object], contexts: Sequence[object]) -> Path:
-    """An index with profiles by a tiny model."""
     model = str(write_tiny_scibert(folder / "tiny", [" ".join(WORDS)]))
     citances = write_lines(folder / "contexts.jsonl", contexts)
     options = BuildOptions(citances=(citances,), dense=DenseOptions(model))
@@ -119,33 +112,14 @@ def test_scores_are_those_of_the_formula_in_each_year(index: Path, settings: lis
             assert any(one.citance for one in found) == (topic.citing_year != 1994)
 
 
-def test_what_was_said_later_helps_later_only(tmp_path: Path) -> None:
-    """A title that says nothing; sentences that say all, from 2010 on."""
-    papers = [{"paper_id": "a", "title": "corpus", "year": 2000}]
-    papers += [{"paper_id": f"b{n}", "title": f"neural {WORDS[n]}", "year": 2000} for n in range(8)]
-    said = {"text": "dense kernel passage <REF>.", "citing_year": 2010, "cited_ids": ["a"]}
-    index = built(tmp_path, papers, [{**said, "context_id": str(n), "citing_id": f"x{n}"} for n in range(3)])
-    with Recommender.open(index, "profile") as opened:
-        for year, helps in ((2010, True), (2009, False)):
-            (hit,) = opened.search(Context(text=QUERY, citing_id="y", citing_year=year), 1)
-            assert (hit.paper.paper_id == "a") is helps
-        hit = opened.search(QUERY, 1)[0]
-        assert hit.citance and hit.citance.text == f"{QUERY}." and hit.citance.score > 0
-
-
-def test_an_index_with_profiles_uses_them_by_default(index: Path, tmp_path: Path) -> None:
-    shutil.copytree(index, without := tmp_path / "index", ignore=shutil.ignore_patterns("profile"))
-    assert (default_system(index), default_system(without)) == ("hybrid+profile", "hybrid+ltr")
-    with Recommender.open(index) as opened:
-        assert opened.recipe.retrievers.keys() == {"words", "dense", "profile"}
-        assert opened.search(QUERY, 5)
-
-
 def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: Path) -> None:
     shutil.copytree(index.parent, tmp_path / "here")
     here = tmp_path / "here" / "index"
     write_lines(tmp_path / "new.jsonl", [{"paper_id": "new", "title": "graph entity"}])
     assert verify(here) == []
+    with Recommender.open(here) as opened:
+        assert opened.recipe.retrievers.keys() == {"words", "dense", "profile"}
+        assert opened.search(QUERY, 5)
     add_to_index([tmp_path / "new.jsonl"], here)
     assert verify(here) == [f"{generation_of(here) / 'profile'} was made for other papers: make it again"]
     assert default_system(here) == "hybrid+ltr"
@@ -155,18 +129,8 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     assert "--retriever profile" in raised.value.remedy
     ProfileRetriever.encode(here, DenseOptions("unused"), no_progress)
     assert default_system(here) == "hybrid+profile"
-    for learnt_over, default in (("hybrid", "hybrid+ltr"), ("hybrid+profile", "hybrid+profile+ltr")):
-        shutil.copytree(shipped("ranker"), trained_of(here, "ltr"), dirs_exist_ok=True)
-        stated = orjson.loads((trained_of(here, "ltr") / "manifest.json").read_bytes())
-        (trained_of(here, "ltr") / "manifest.json").write_bytes(orjson.dumps({**stated, "system": learnt_over}))
-        assert default_system(here) == default
-    shutil.rmtree(trained_of(here, "ltr"))
     with Recommender.open(here, "profile") as opened:
         assert opened.search("graph entity <REF>", 3)
-    (generation_of(here) / "profile" / "codes.npy").write_bytes(b"")
-    assert verify(here) == [
-        f"{generation_of(here) / 'profile' / 'codes.npy'} is damaged: its checksum is not that of the manifest"
-    ]
     shutil.rmtree(generation_of(here) / "profile")
     with pytest.raises(SettingsError, match="has no vectors of citing sentences"):
         Recommender.open(here, "profile")

@@ -149,26 +149,6 @@ def test_collections_of_others_and_other_papers_are_noticed(hybrid_index: Path, 
         on_qdrant(hybrid_index, f"{server.url}/mine", tmp_path / "mine")
 
 
-def test_a_place_where_no_server_answers_is_said(hybrid_index: Path, silent_port: int, tmp_path: Path) -> None:
-    with pytest.raises(ServiceError, match=r"no server answers at http://127\.0\.0\.1") as raised:
-        on_qdrant(hybrid_index, f"http://127.0.0.1:{silent_port}/demo", tmp_path / "index")
-    assert "http://HOST:6333/NAME" in raised.value.remedy
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "name"),
-    [
-        ("http://localhost:6333/acm", "http://localhost:6333", "acm"),
-        ("https://q.example.org/under/here/acm-2026.1/", "https://q.example.org/under/here", "acm-2026.1"),
-        ("http://[::1]:6333/a", "http://[::1]:6333", "a"),
-        ("path:/data/q/acm", "path:/data/q", "acm"),
-    ],
-)
-def test_addresses(text: str, place: str, name: str) -> None:
-    assert Address.parse(text) == (place, name)
-    assert str(Address.parse(text)) == f"{place}/{name}"
-
-
 @pytest.mark.parametrize(
     "text",
     [

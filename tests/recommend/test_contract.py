@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from citerec import RERANKERS, RETRIEVERS, Context, Filters, LeakRules, Recipe, Recommender
-from citerec.errors import FilterError, QueryError, SettingsError
+from citerec.errors import FilterError, QueryError
 from citerec.files.progress import no_progress
 from citerec.index.build import BuildOptions, add_to_index
 from citerec.index.manifest import open_store, trained_of
@@ -152,10 +152,3 @@ def test_leak_rules_hold_and_nothing_to_search_for_is_no_hit_among_many(system: 
 def test_every_system_that_help_names_opens(index: Path, settings: list[str], name: str) -> None:
     with Recommender.open(index, Recipe.load(name, settings)) as opened:
         assert opened.search(DRAFT, 3)
-
-
-def test_what_an_index_lacks_is_said_with_its_remedy(demo_index: Path) -> None:
-    for system, command in (("hatten", "index encode"), ("bm25+cross-encoder", "train reranker"), ("ncn", "train ncn")):
-        with pytest.raises(SettingsError, match="has no") as raised:
-            Recommender.open(demo_index, system)
-        assert f"citerec {command}" in raised.value.remedy

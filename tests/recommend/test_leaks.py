@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from citerec import Context, Index, LeakRules, Recommender, evaluate
-from citerec.contexts.topic import topic_of
 from citerec.diagnostics.sets import DEFAULT_SET, find_set, read_set
 from citerec.records import Paper
 from citerec.retrieve.run import Run, SearchOptions
@@ -42,23 +41,6 @@ def test_a_system_as_name_function_run_file_and_run_in_memory_scores_the_same(de
     assert min(results.systems["function"].removed[reason] for reason in ("newer", "citing_paper")) > 0
     unruly = evaluate(systems, contexts, index=demo_index, k=K, exclude_citing=False, as_of_year=False)
     assert unruly.systems["name"].overall.values != named.overall.values
-
-
-def test_what_a_topic_knows_of_its_citing_paper() -> None:
-    record, rules = Paper("7", "T", year=1999), LeakRules()
-    for named, citing, names, year in (
-        ({"citing_id": "7", "citing_year": 2001}, record, ("7",), 2001),
-        ({"citing_id": "7"}, record, ("7",), 1999),
-        ({"citing_key": "CorpusId:7"}, record, ("7",), 1999),
-        ({"citing_id": "7"}, None, ("7",), None),
-        ({}, None, (), None),
-    ):
-        topic = topic_of(Context(text="A <REF>", **named), citing)  # type: ignore[arg-type]
-        assert (topic.citing_names, topic.citing_year) == (names, year)
-        assert not any(rules.permits(topic, name, 1990) for name in names)
-        assert rules.permits(topic, "other", year) and rules.permits(topic, "other", None)
-        assert rules.permits(topic, "other", 9000) == (year is None)
-        assert LeakRules(as_of_year=False).permits(topic, "other", 9000)
 
 
 ATTENTION = "900000041"

@@ -54,13 +54,9 @@ def test_a_retriever_that_no_registry_knows_is_fused_explained_and_measured(demo
             pickle.dumps(recommender)
     assert results.systems["mine"].overall.values["recall@10"] == 1
     assert results.systems["mine"].settings["retrievers"] == {"words": 1.0, "first": 5.0}
-    for retrievers, weights, message in (
-        ([], {}, "the retrievers are none"),
-        ([First, First()], {}, "the retrievers are first, first"),
-        ([First], {"second": 1.0}, "there is a weight for 'second'"),
-    ):
+    for retrievers, message in (([], "the retrievers are none"), ([First, First()], "the retrievers are first, first")):
         with pytest.raises(SettingsError, match=message):
-            Recommender.from_parts(demo_index, retrievers, weights=weights)
+            Recommender.from_parts(demo_index, retrievers)
 
 
 def test_a_reranker_whose_scores_are_all_equal_leaves_the_order_as_it_was(demo_index: Path) -> None:
@@ -75,23 +71,15 @@ def test_a_reranker_whose_scores_are_all_equal_leaves_the_order_as_it_was(demo_i
     assert figures["again"].overall.values == figures["plain"].overall.values
 
 
-def few(_context: Context, _k: int) -> list[tuple[str, float]]:
-    return []
-
-
 def test_contexts_in_processes_have_the_same_figures(demo_index: Path) -> None:
-    systems: dict[str, Any] = {"bm25": "bm25", "function": few, "other": "bm25-one-field"}
-    done: list[float] = []
-    how = {"index": demo_index, "families": "location", "resamples": 100}
-    there = evaluate(systems, "demo", parallelism=2, on_progress=lambda _, now, whole: done.append(now / whole), **how)
-    here = evaluate(systems, "demo", **how)
-    assert list(there.systems) == list(systems) and done[-1] == 1
+    systems = {"bm25": "bm25", "other": "bm25-one-field"}
+    how: dict[str, Any] = {"index": demo_index, "families": "location", "resamples": 100}
+    there, here = (evaluate(systems, "demo", parallelism=processes, **how) for processes in (2, 1))
     for name, system in here.systems.items():
         assert there.systems[name].ranks == system.ranks
         assert there.systems[name].overall == system.overall
     cost = there.systems["bm25"].cost
     assert cost is not None and cost.queries == there.record.set.contexts and 1 <= cost.workers <= 2
-    assert there.systems["bm25"].overall != there.systems["other"].overall
 
 
 @pytest.mark.usefixtures("plain_ranx")
@@ -130,10 +118,8 @@ def test_what_is_no_run_no_qrels_and_no_answer(demo_index: Path, tmp_path: Path)
 
     asked = [Context(text="Attention <REF>.", context_id="x", cited_ids=("900000001",))]
     for call, said in (
-        (lambda: Run([("c", [("p", "x")])]), "the run has the score 'x' for 'c'"),  # type: ignore[list-item]
         (lambda: Run([("c", [("p", float("nan"))])]), "the run has the score nan for 'c'"),
         (lambda: Run([("c", [("p", 2.0), ("p", 1.0)])]), "the run has 'p' twice for 'c'"),
-        (lambda: Run([("c", []), ("c", [])]), "the run answers 'c' twice"),
         (lambda: Run.from_frame(pd.DataFrame({"context_id": ["a"], "paper_id": ["1"]})), "no column 'score'"),
         (lambda: Run.from_trec(tmp_path / "bad.trec"), "line 1"),
         (lambda: evaluate(Run.from_dict(SCORES), {"a": {"900000001": 0}}, index=demo_index), "has no relevant paper"),

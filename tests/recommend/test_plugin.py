@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT, Citerec
+from tests.conftest import Citerec
 from tests.loopback import Server, send
 
 pytestmark = pytest.mark.slow
@@ -17,14 +17,106 @@ pytestmark = pytest.mark.slow
 SENTENCE = "Attention is all you need to translate <REF>."
 
 
+FILES = {
+    "mine.py": '''
+"""A retriever, a reranker, a format and a look-up."""
+
+from pydantic import Field
+
+from citerec import Candidate, Reranker, Retriever, reranked
+from citerec.corpus.base import Format
+from citerec.corpus.reading import Line, RecordError, raw_lines, tried
+from citerec.corpus.tabular import parse_paper
+from citerec.records import NO_FILTERS, Paper
+from citerec.settings import PartSettings
+from citerec.sources.look_up import LookUp
+
+
+class TitleWordsSettings(PartSettings):
+    least: float = Field(default=0.2, description="share of the words of a title that the sentence must have")
+
+
+class TitleWords(Retriever):
+    """It leaves filters, leak rules and k to the pipeline."""
+
+    name, label, Settings = "title-words", "words of the title", TitleWordsSettings
+
+    @classmethod
+    def open(cls, index, settings):
+        self = cls()
+        self.titles = {text.paper_id: set(text.title.casefold().split()) for text in index.store.all_papers()}
+        self.least = settings.least
+        return self
+
+    def search(self, topic, k, filters=None, prepared=None):
+        words = set(topic.text.casefold().split())
+        shares = {one: len(words & title) / len(title) for one, title in self.titles.items() if title}
+        found = {one: share for one, share in shares.items() if share >= self.least}
+        return [Candidate(one, share, signals={"title-words": share}) for one, share in found.items()]
+
+
+class NewestFirstSettings(PartSettings):
+    depth: int = Field(default=10, description="how many candidates are put in order")
+
+
+class NewestFirst(Reranker):
+    name, Settings = "newest-first", NewestFirstSettings
+
+    @classmethod
+    def open(cls, index, folder, settings):
+        self = cls()
+        self.depth = settings.depth
+        return self
+
+    def rerank(self, topic, candidates, papers, citances, *, explain=0):
+        years = [papers[paper_id].year or 0 for paper_id in candidates[: self.depth].paper_ids()]
+        return reranked(candidates, years, self.name)
+
+
+def parse(text):
+    cells = text.rstrip().split("\\t")
+    if len(cells) != 3:
+        raise RecordError("three cells should be here")
+    return Paper(paper_id=cells[0], title=cells[1], year=int(cells[2]))
+
+
+def read_tsv(path):
+    for number, raw, bytes_read in raw_lines(path):
+        yield Line(number, tried(lambda raw=raw: parse(raw.decode()), raw), bytes_read)
+
+
+TSV = Format("tsv", read_tsv, (".tsv",))
+
+
+class GroupLibrary(LookUp):
+    name, title, url = "group-library", "our library", "https://library.example.org"
+    lists, by_doi, paper_of = "papers", "doi/{}", staticmethod(parse_paper)
+
+    def search(self, query, filters=NO_FILTERS, offset=0):
+        return self.page("search", {"q": query, "from": str(offset)})
+''',
+    "mine-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n",
+    "mine-1.0.dist-info/entry_points.txt": """
+[citerec.retrievers]
+title-words = mine:TitleWords
+[citerec.rerankers]
+newest-first = mine:NewestFirst
+[citerec.formats]
+tsv = mine:TSV
+[citerec.look_ups]
+group-library = mine:GroupLibrary
+""",
+}
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The package, installed into a folder of its own: an environment in which citerec finds it."""
-    target = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target"]
-    subprocess.run([*command, target, ROOT / "tests" / "plugin"], check=True, capture_output=True, timeout=300)
-    paths = [str(target), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"PYTHONPATH": os.pathsep.join(paths)}
+    """An environment in which citerec finds the package."""
+    folder = tmp_path_factory.mktemp("site")
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text.lstrip())
+    return {"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 def test_its_parts_are_listed_asked_set_and_measured(

@@ -77,16 +77,6 @@ def test_no_feature_depends_on_the_place_and_a_candidate_needs_no_record() -> No
     assert alone["title words shared"] == alone["title in sentence"] == 0 and math.isnan(alone["fused rank"])
 
 
-def test_what_stands_right_before_the_marker() -> None:
-    for text, near, named in (
-        ("Lee showed that attention suffices.", math.nan, math.nan),
-        ("Lee and Moe <REF> show trees.", 0, 0.5),
-        ("Moe et al. <REF> show trees.", 0, 0),
-    ):
-        first, _ = features(topic_of(Context(text=text)))
-        np.testing.assert_equal([first["title near"], first["named before"]], [near, named])
-
-
 def test_what_a_candidate_has_to_do_with_the_draft() -> None:
     cited = (Paper("3", "Forests", authors=("Ada Lee", "Cy Moe"), venue="acl"), FIRST)
     context = replace(CONTEXT, cited_before=("3", "1", "1"))

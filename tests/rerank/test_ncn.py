@@ -1,8 +1,6 @@
-"""NCN: what it reads, what titles cost, that candidates do not mix, and which networks are refused."""
+"""NCN: what it reads, that candidates do not mix, which networks are refused, and a rule that it learns."""
 
-import math
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +8,19 @@ import orjson
 import pytest
 import torch
 
+from citerec.contexts.provenance import provenance_of_part
 from citerec.contexts.topic import Topic, topic_of
 from citerec.errors import ModelError, SettingsError
-from citerec.papers.diagnostic.ncn import END, KINDS, UNKNOWN, Ncn, Vocabulary, names_of, words_of
+from citerec.index.build import build_index
+from citerec.papers.diagnostic.ncn import Ncn, NcnOptions, train_ncn
 from citerec.papers.diagnostic.parts import NcnReranker, NcnSettings
+from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.retrieve.base import Candidate, Candidates
+from citerec.systems import Recipe
+from citerec.train.groups import Choice, Schedule
 from tests.columns import columns
+from tests.conftest import Citerec, write_lines
 from tests.tiny_ncn import TINY, tiny_ncn, write_tiny_ncn
 
 PAPERS = [
@@ -46,17 +50,6 @@ def found(*ids: str) -> Candidates:
     return columns([Candidate(paper_id, 9.0 - place) for place, paper_id in enumerate(ids)])
 
 
-def test_words_and_names_and_those_that_a_vocabulary_keeps() -> None:
-    assert words_of("TnT -- A Part-of-Speech Tagger_2") == ["tnt", "a", "part", "of", "speech", "tagger", "2"]
-    assert names_of(["Ada King Lovelace", "A. Lovelace", "Weaver", "", "…"]) == ["a lovelace", "a lovelace", "weaver"]
-    # What occurs once is unknown, and ties are by the word.
-    vocabulary = Vocabulary.of(Counter({"b": 2, "a": 2, "c": 3, "rare": 1}), 2)
-    assert (vocabulary.words, vocabulary.left_out) == (("c", "a"), 2)
-    network = Ncn(TINY, dict.fromkeys(KINDS, vocabulary))
-    _, ids = network(network.read([topic("c")]), [Paper("x", "a b rare new")])
-    assert ids.tolist() == [[5, UNKNOWN, UNKNOWN, UNKNOWN, END]]
-
-
 def test_rows_of_a_batch_do_not_mix(model: Ncn) -> None:
     together = [
         topic(text, authors) for text, authors in zip(TEXTS, [("Ada Lovelace",), (), ("X Y", "Z")], strict=True)
@@ -70,41 +63,6 @@ def test_rows_of_a_batch_do_not_mix(model: Ncn) -> None:
         assert scores.tolist() == pytest.approx([model.scores(asked, [paper])[0] for paper in PAPERS], abs=1e-4)
         # In another order, and beside others.
         assert model.scores(asked, PAPERS[::-1] * 100)[-4:] == pytest.approx(scores[::-1], abs=1e-4)
-
-
-def test_a_cost_is_the_cross_entropy_of_each_word_and_of_the_end(model: Ncn) -> None:
-    asked, paper = topic(TEXTS[0]), PAPERS[2]
-    known = ["", "", "", "", *model.words["titles"].words]
-    ids = [*(known.index(word) for word in words_of(paper.title)), END]
-    state, total = torch.zeros(1, TINY.hidden), 0.0
-    with torch.inference_mode():
-        values = torch.cat([memory.values for memory in model.read([asked])], 1)
-        before = 2
-        for word in ids:
-            energies = [model.energy(torch.tanh(model.attended(one) + model.query(state))) for one in values[0]]
-            weights = torch.softmax(torch.stack(energies).flatten(), 0)
-            read = (weights[:, None] * values[0]).sum(0)[None]
-            last = model.embedding["titles"](torch.tensor([before]))
-            state = model.cell(torch.cat([last, read], 1), state)
-            logits = model.output(torch.tanh(model.readout(torch.cat([state, read, last], 1))))
-            total -= float(torch.log_softmax(logits, 1)[0, word])
-            before = word
-    assert model.scores(asked, [paper])[0] == pytest.approx(-total, abs=1e-4)
-
-
-def test_unknown_authors_words_and_titles_are_not_cheap(model: Ncn) -> None:
-    costs = [model.scores(topic(TEXTS[0], authors), PAPERS) for authors in ((), ("",), ("Ada Lovelace",))]
-    assert costs[0].tolist() == costs[1].tolist()
-    assert not np.allclose(costs[0], costs[2])
-    titles = model.words["titles"].model_copy(update={"left_out": 1000})
-    other = Ncn(TINY, {**model.words, "titles": titles}).eval()
-    other.load_state_dict(model.state_dict())
-    papers = [Paper("x", "Attention zebra yak"), Paper("y", ""), Paper("z", "…")]
-    cheap, dear = (one.scores(topic(TEXTS[0]), papers) for one in (model, other))
-    assert cheap[0] - dear[0] == pytest.approx(2 * math.log(1000), abs=1e-4)
-    blind = math.log(len(titles.words) + 4)
-    assert dear[1:] == pytest.approx([-(TINY.title_words + 1) * blind] * 2)
-    assert other.scores(topic(TEXTS[0]), []).shape == (0,)
 
 
 def test_the_first_candidates_are_ranked_and_none_is_added(trained: Path) -> None:
@@ -130,15 +88,71 @@ def test_networks_that_cannot_be_used_are_refused(trained: Path, tmp_path: Path)
         NcnReranker.open(tmp_path, None, NcnSettings())
     manifest = orjson.loads((trained / "manifest.json").read_bytes())
     other = orjson.dumps({**manifest, "sizes": {**manifest["sizes"], "hidden": 7}})
-    twice = (trained / "vocabulary.json").read_bytes().replace(b'"attention"', b'"x","y"', 1)
-    for name, content in (
-        ("manifest.json", b"{"),
-        ("manifest.json", other),
-        ("vocabulary.json", b'{"texts": 1}'),
-        ("vocabulary.json", twice),
-        ("model.safetensors", b"torn"),
-    ):
+    for name, content in (("manifest.json", other), ("vocabulary.json", b'{"texts": 1}'), ("model.safetensors", b"x")):
         shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ModelError, match="Train it again: citerec train ncn"):
             Ncn.open(tmp_path)
+
+
+# A word of the sentence decides which title is cited; the title does not have it, and search finds all alike.
+CITED = ("Parsing of trees", "Ranking of pages", "Speech of children", "Memory of mice")
+RULE = dict(zip(("river", "stone", "cloud", "grass"), CITED, strict=True))
+SHARED = "study"
+
+
+def contexts_of(times: int, first: int = 0) -> list[dict[str, object]]:
+    return [
+        {
+            "context_id": f"{word}-{number}",
+            "text": f"This {SHARED} saw a {word} in case {number} <REF>.",
+            "citing_key": f"paper-{number}",
+            "citing_year": 2020,
+            "cited_ids": [str(list(RULE).index(word))],
+        }
+        for number in range(first, first + times)
+        for word in RULE
+    ]
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of four cited papers and four others, all with a word that each sentence has; contexts beside it."""
+    folder = tmp_path_factory.mktemp("planted")
+    titles = [*RULE.values(), *(f"Other {word} of things" for word in ("ways", "kinds", "uses", "tests"))]
+    # The authors are the same for all: a network that reads those of a title needs no context to write it.
+    papers = [
+        {"paper_id": str(number), "title": title, "abstract": f"A {SHARED}.", "year": 2000, "authors": ["Ada Author"]}
+        for number, title in enumerate(titles)
+    ]
+    build_index([write_lines(folder / "papers.jsonl", papers)], folder / "index")
+    write_lines(folder / "train.jsonl", contexts_of(12))
+    write_lines(folder / "dev.jsonl", contexts_of(3, 50))
+    return folder
+
+
+@pytest.mark.slow
+def test_it_learns_which_title_a_word_asks_for(planted: Path, tmp_path: Path) -> None:
+    choice, out = Choice(planted / "train.jsonl", dev=planted / "dev.jsonl"), tmp_path / "ncn"
+    schedule = Schedule(learning_rate=1e-2, checkpoint_every=2, epochs=25, evaluations=5, patience=5)
+    how = {"system": Recipe.load("bm25"), "device": "cpu"}
+    manifest = train_ncn(choice, planted / "index", out, NcnOptions(TINY, depth=8, batch=8), schedule, **how)
+    assert manifest.dev["mrr@10 before"] < 0.6 and manifest.dev["mrr@10"] > 0.9
+    # What was learnt is what the reranker ranks by.
+    with Recommender.open(planted / "index", f"bm25+{out}") as recommender:
+        for word, title in RULE.items():
+            assert recommender.search(f"We saw a {word} in this {SHARED} <REF>.", 1)[0].paper.title == title
+    provenance = provenance_of_part(out)
+    assert len(provenance.trained_on) == 48 + 12
+    assert provenance.trained_on.isdisjoint(provenance.tuned_on)
+
+
+@pytest.mark.slow
+def test_the_commands_train_and_measure(citerec_here: Citerec, planted: Path, tmp_path: Path) -> None:
+    shutil.copytree(planted / "index", tmp_path / "index")
+    sides = ("--contexts", planted / "train.jsonl", "--dev", planted / "dev.jsonl", "--index", "index")
+    sizes = "-c embedding=12 -c hidden=12 -c filters=8 -c batch=8 -c epochs=2 -c evaluations=1 --limit 20"
+    done = citerec_here("train", "ncn", *sides, *sizes.split())
+    assert done.returncode == 0, done.stderr
+    asked = ("--contexts", planted / "dev.jsonl", "--index", "index", "--include-training-contexts")
+    assert citerec_here("eval", *asked, "--system", "ncn", "--metrics", "mrr@5").returncode == 0

@@ -1,8 +1,6 @@
 """An editor, as far as the language server can see: JSON-RPC over the pipes of a process."""
 
-import contextlib
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -11,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent.parent
 Message = dict[str, Any]
 
 
@@ -19,22 +16,17 @@ class Editor:
     """Starts `citerec lsp` and speaks with it."""
 
     def __init__(self, folder: Path, *arguments: object) -> None:
-        command = [sys.executable, "-c", "from citerec.cli.main import main; main()", "lsp", *map(str, arguments)]
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+        command = [Path(sys.executable).with_name("citerec"), "lsp", *map(str, arguments)]
+        self._log, pipe = folder / "stderr", subprocess.PIPE
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=log)
         self.applied: list[Message] = []
-        self.messages: list[str] = []
         self.stray = b""
-        self.accepts = True
         self.last = 0
         self._answers: dict[int, queue.Queue[Message]] = {}
         self._heard: queue.Queue[Message] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.errors = b""
-        threading.Thread(target=self._drain, daemon=True).start()
 
     def start(self, **capabilities: Any) -> Message:
         """Says hello; the answer is what the server can do."""
@@ -118,7 +110,7 @@ class Editor:
             self.process.kill()
         self.process.wait(60)
         self._reader.join(60)
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+        for stream in (self.process.stdin, self.process.stdout):
             if stream:
                 stream.close()
 
@@ -128,10 +120,10 @@ class Editor:
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
         self.process.stdin.flush()
 
-    def _drain(self) -> None:
-        assert self.process.stderr
-        with contextlib.suppress(ValueError):  # closed
-            self.errors = self.process.stderr.read()
+    @property
+    def errors(self) -> bytes:
+        """What it has said on standard error."""
+        return self._log.read_bytes()
 
     def _read(self) -> None:
         stream = self.process.stdout
@@ -152,10 +144,8 @@ class Editor:
         elif "id" in message:
             if message["method"] == "workspace/applyEdit":
                 self.applied.append(message["params"]["edit"])
-                self._write({"id": message["id"], "result": {"applied": self.accepts}})
+                self._write({"id": message["id"], "result": {"applied": True}})
             else:
                 self._write({"id": message["id"], "result": None})
         else:
-            if message["method"].startswith("window/"):
-                self.messages.append(message["params"]["message"])
             self._heard.put(message)

@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.serve.app import host_of
 from tests.serve.conftest import SENTENCE, TOKEN, Running, Start
-
-
-def test_names_of_hosts() -> None:
-    names = {"localhost:80": "localhost", "[::1]:80": "::1", "127.0.0.1": "127.0.0.1", "[": None, "": None}
-    names |= {"evil.example#127.0.0.1": "evil.example", "x@localhost.evil.example": "localhost.evil.example"}
-    assert {header: host_of(header) for header in names} == names
 
 
 @pytest.fixture(params=["environment", "file"])

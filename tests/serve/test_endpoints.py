@@ -1,6 +1,5 @@
 """Every endpoint, over HTTP; the examples of the OpenAPI description work."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 
 from citerec.errors import IndexUnusableError
 from citerec.recommend import Recommender
@@ -158,29 +158,18 @@ def test_the_examples_of_the_description_work(client: httpx.Client) -> None:
         assert response.status_code == 200, (path, response.text)
 
 
-class Broken:
-    """Indexes that cannot be listed."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    def __iter__(self) -> Iterator[str]:
-        raise self.error
-
-
 @pytest.mark.parametrize(
     ("error", "status"),
     [(RuntimeError("boom in /home/someone"), 500), (IndexUnusableError("/home/someone is broken", "Build it."), 503)],
 )
 def test_faults_say_nothing_of_the_inside(error: Exception, status: int, caplog: pytest.LogCaptureFixture) -> None:
-    app = make_app(Service(Broken(error), ServeSettings(), open_writer("attributed", "citation")))  # type: ignore[arg-type]
+    def broken() -> Iterator[str]:
+        raise error
+        yield
 
-    async def get() -> httpx.Response:
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.get("/api/v1/indexes")
-
-    response = asyncio.run(get())
+    app = make_app(Service(broken(), ServeSettings(), open_writer("attributed", "citation")))  # type: ignore[arg-type]
+    client = TestClient(app, "http://localhost", raise_server_exceptions=False)
+    response = client.get("/api/v1/indexes")
     assert (response.status_code, set(response.json())) == (status, {"error", "remedy"})
     assert "someone" not in response.text
     assert status == 500 or "/home/someone is broken" in caplog.text

@@ -126,11 +126,6 @@ def raw(server: Running, *parts: bytes, reads: bool = True) -> bytes:
 HEAD = b"POST /api/v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-def test_a_long_body_gets_its_answer_though_it_is_still_sent(client: httpx.Client) -> None:
-    assert client.post(PATHS[0], content=b"a" * 1_000_000, headers=JSON).status_code == 413
-    assert client.post(PATHS[0], content=iter([b"a" * 100_000] * 10), headers=JSON).status_code == 413
-
-
 def test_connections_that_are_cut(server: Running) -> None:
     body = json.dumps({"text": SENTENCE}).encode()
     whole = HEAD + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from citerec.serve.lsp import Lines, Options, View, Workbench, typed_at
+from citerec.serve.lsp import Lines, typed_at
 from tests.serve.lsp_client import Editor
 
 BIB = """@article{robertson2009bm25,
@@ -183,33 +183,6 @@ def test_two_drafts_without_a_file_are_two(editor: Editor) -> None:
     assert lines == {"untitled:Untitled-1": 1, "untitled:Untitled-2": 2}
     for uri in texts:
         editor.tell("textDocument/didClose", textDocument={"uri": uri})
-
-
-def test_a_paragraph_has_the_same_context_as_in_the_draft_as_a_whole(demo_index: Path, tmp_path: Path) -> None:
-    paragraph = f"{SENTENCE}\\cite{{900000032}}, \\emph{{as all}} know \\citep{{lost}}.\n\n"
-    text = LATEX.replace("It builds", 300 * paragraph + "\\begin{center}\nIt \\todo{cite trees}builds")
-    text = text.replace("{refs}", "{refs}\n\n\\end{center}").replace("robertson2009bm52", "?")
-    path = draft(tmp_path, "long", text.replace("robertson2009bm25", "900000032")).resolve()
-    text = path.read_text(encoding="utf-8")
-    bench = Workbench(Options(index=demo_index))
-    store = bench.index.open().store
-    try:
-        view = View(path, ((path, text),))
-        whole = bench.draft(view)
-        contexts = whole.contexts(store, {})
-        assert [bench.context(view, place.start) for place in whole.places] == contexts and len(contexts) == 3
-        assert len(contexts[-1].cited_before or ()) == 301
-        # A brace that is not closed hides nothing of the sentence.
-        text = text.replace("\\emph{as all}", "\\emph{as all", 1)
-        broken = bench.context(View(path, ((path, text),)), text.index("?"))
-        assert broken and (broken.text, broken.cited_before) == (contexts[0].text, ())
-        # A sentence that does not end is offered the bibliography.
-        text = f"\\bibliography{{refs}} {'word ' * 8000}\\cite{{"
-        view = View(path, ((path, text), (path.with_name("refs.bib"), "@misc{mine, title={My own work}}")))
-        typed = typed_at(path, text, len(text))
-        assert typed and "mine" in [offer.key for offer in bench.completions(view, typed)]
-    finally:
-        bench.index.close()
 
 
 def test_a_client_that_counts_bytes_and_has_no_index(folder: Path) -> None:

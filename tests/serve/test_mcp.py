@@ -176,18 +176,6 @@ def test_papers_are_found_by_what_one_knows(ask: Ask, hostile: Ask) -> None:
     assert "Exchange them" in ask("find_paper", query="x", year_from=2, year_to=1)
 
 
-def test_a_bibliography_is_compared_with_the_index(ask: Ask) -> None:
-    bibtex = """@article{good, title = {Molecular Structure of Nucleic Acids: A Structure for Deoxyribose Nucleic Acid},
-      author = {James D. Watson and Francis Crick}, year = 1964}
-    @misc{unknown, title = {Quite Another Paper That Nobody Wrote}}
-    @article{broken, title = {oops"""
-    checked = ask("check_bibliography", bibtex=bibtex)
-    assert (checked["in_index"], [one["key"] for one in checked["not_in_index"]]) == ({"good": DNA}, ["unknown"])
-    found = {(one["code"], one["severity"], one["line"]) for one in checked["findings"]}
-    assert {("entry-unreadable", "error", 4), ("year-differs", "warning", 1)} <= found
-    assert "501 entries" in ask("check_bibliography", bibtex="".join(f"@misc{{k{n}, year=1}}\n" for n in range(501)))
-
-
 def test_entries_in_each_style(ask: Ask) -> None:
     for style in ("bibtex", "csl", "ris"):
         (entry,) = ask("cite", paper_ids=[DNA, str(DNA)], style=style, key_pattern="{Auth}{shortyear}")["entries"]
@@ -209,15 +197,6 @@ def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> 
     assert (len(long["title"]), len(long["authors"]), by_id[2]["author_count"]) == (500, 10, 40)
     (entry,) = hostile("cite", paper_ids=["1"])["entries"]
     assert entry["untrusted_text"] == visible(entry["untrusted_text"])
-
-
-def test_bad_arguments_are_tool_errors(ask: Ask) -> None:
-    too_much = {"recommend_citations": {"text": "x" * 50_001}, "check_bibliography": {"bibtex": "@" * 500_001}}
-    for tool, arguments in (too_much | {"find_paper": {"query": ""}, "cite": {"paper_ids": []}}).items():
-        for called in (arguments, {}, {**arguments, "no_such_argument": 1}):
-            assert "call again" in ask(tool, **called)
-    assert "no word" in ask("recommend_citations", text="\u200b\x00<REF>")
-    assert ask("find_paper", query="\u202e\x07 %_!") == {"papers": []}
 
 
 NAMES = "text k title cited_ids year_from venue query limit paper_ids style key_pattern bibtex".split()

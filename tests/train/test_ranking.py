@@ -1,6 +1,5 @@
 """Learnt rankers, contexts from the index itself, and tuned fusion."""
 
-import heapq
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,27 +11,15 @@ import pytest
 from citerec import Context, Recommender
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError
-from citerec.files.hashing import hash_sample
 from citerec.files.progress import no_progress
 from citerec.index.build import BuildOptions, build_index
-from citerec.index.columns import PaperRows
-from citerec.index.manifest import generation_of, trained_of
-from citerec.index.vectors import Vectors
+from citerec.index.manifest import trained_of
 from citerec.rerank.ltr import FEATURES, LtrReranker, LtrSettings, features_of
 from citerec.systems import Recipe, default_system
 from citerec.train.groups import Choice
-from citerec.train.ranking import (
-    LEAST_SENTENCES,
-    LtrOptions,
-    Source,
-    drafted,
-    marked,
-    own_contexts,
-    train_ltr,
-    tune_fusion,
-    write_recipe,
-)
-from tests.conftest import DEMO, Citerec, s2ag_paper, write_lines
+from citerec.train.ranking import LtrOptions, Source, marked, own_contexts, train_ltr, tune_fusion, write_recipe
+from tests.conftest import DEMO, Citerec, write_lines
+from tests.e2e.test_cli import one_line
 
 CONTEXTS = DEMO / "contexts.jsonl"
 CITED = 60
@@ -138,28 +125,12 @@ def test_citing_sentences_are_contexts_once_and_a_limit_keeps_whole_citing_paper
     assert marked("Trees rank [12] well.", 2000) == "Trees rank <REF> well."
 
 
-def test_too_few_sentences_that_show_their_citation_are_refused(
-    hybrid_index: Path, citerec_here: Citerec, tmp_path: Path
-) -> None:
-    run = citerec_here("train", "ltr", "--index", hybrid_index)
-    assert run.returncode == 2 and "--contexts FILE" in run.stderr
-    write_lines(tmp_path / "corpus" / "papers" / "0.jsonl", [s2ag_paper(1, title="Cited")])
-    said = [
-        {"citationid": n, "citingcorpusid": n, "citedcorpusid": 1, "contexts": [f"Said [1] and [2] {n}."]}
-        for n in range(2, LEAST_SENTENCES + 2)
-    ]
-    write_lines(tmp_path / "corpus" / "citations" / "0.jsonl", said)
-    build_index([tmp_path / "corpus"], tmp_path / "index")
-    with pytest.raises(InputError, match=rf"show their citation: {LEAST_SENTENCES} are needed"):
-        own_contexts(tmp_path / "index", None, 0)
-
-
 def test_a_ranker_is_learnt_without_a_file_and_a_portable_one_reads_what_every_index_means_alike(
-    cited: Path, citerec_here: Citerec, tmp_path: Path
+    cited: Path, hybrid_index: Path, citerec_here: Citerec, tmp_path: Path
 ) -> None:
+    one_line(citerec_here("train", "ltr", "--index", hybrid_index), 2, "--contexts FILE")
     command = ("train", "ltr", "--index", cited, "--system", "bm25+citances", "-c", "rounds=20", "--portable")
-    run = citerec_here(*command)
-    assert run.returncode == 2 and "give --out FOLDER" in run.stderr
+    one_line(citerec_here(*command), 2, "give --out FOLDER")
     run = citerec_here(*command, "--out", tmp_path / "ltr")
     assert run.returncode == 0, run.stderr
     manifest = orjson.loads((tmp_path / "ltr" / "manifest.json").read_bytes())
@@ -168,17 +139,7 @@ def test_a_ranker_is_learnt_without_a_file_and_a_portable_one_reads_what_every_i
     assert "bm25 rank" in manifest["features"] and "bm25" not in manifest["features"]
 
 
-def test_drafts_are_made_of_what_the_same_paper_cites_elsewhere() -> None:
-    contexts = [Context(text="a <REF>", context_id=f"c{n}", citing_id="q", cited_ids=(f"p{n}",)) for n in range(6)]
-    alone = replace(contexts[1], context_id="alone", citing_id="r")
-    known = replace(alone, context_id="known", citing_id="r2", cited_before=("p9",))
-    drafts = list(drafted([*contexts, alone, known], 0))
-    for context, draft in zip(contexts, drafts[:6], strict=True):
-        assert draft is None or set(draft.cited_before or ()) <= {f"p{n}" for n in range(6)} - set(context.cited_ids)
-    assert any(drafts[:6]) and drafts[6:] == [None, known]
-
-
-def test_tuned_fusion_is_a_system_that_reaches_what_was_promised(hybrid_index: Path, tmp_path: Path) -> None:
+def test_tuned_fusion_is_a_system_that_says_what_it_was_tuned_on(hybrid_index: Path, tmp_path: Path) -> None:
     tuned = tune_fusion(CONTEXTS, hybrid_index, metric="mrr@10", limit=60, on_progress=no_progress)
     assert tuned.score >= max(tuned.alone.values())
     write_recipe(tuned, tmp_path / "fusion.toml")
@@ -187,29 +148,5 @@ def test_tuned_fusion_is_a_system_that_reaches_what_was_promised(hybrid_index: P
     with Recommender.open(hybrid_index, recipe) as recommender:
         assert len(recommender.provenance.tuned_on) == 60  # the demo's contexts name no citing paper
         assert recommender.provenance.trained_on == frozenset()
-    # The same contexts as are drawn for tuning, asked anew.
-    plain = recipe.model_copy(update={"fusion": recipe.fusion.model_copy(update={"feedback": 0})})
-    drawn = heapq.nsmallest(60, read_contexts(CONTEXTS, cited=True), key=lambda one: hash_sample(0, one.context_id))
-    with Recommender.open(hybrid_index, plain) as recommender:
-        reciprocal_ranks = [
-            next((1 / rank for rank, one in enumerate(hits, 1) if one.paper_id in topic.context.cited_ids), 0.0)
-            for topic, hits in recommender.candidates(recommender.topics(drawn), 10)
-        ]
-    assert np.mean(reciprocal_ranks) == pytest.approx(tuned.score)
     with pytest.raises(InputError, match="no metric"):
         tune_fusion(CONTEXTS, hybrid_index, metric="recal@10", on_progress=no_progress)
-
-
-def test_feedback_draws_the_query_to_what_was_found_first(hybrid_index: Path) -> None:
-    # The words count for nothing, and the first paper found for everything.
-    sentence = "Attention alone suffices to translate well <REF>."
-    how = ("retrievers.words=0", "fusion.feedback=1", "fusion.feedback_weight=1000")
-    with Recommender.open(hybrid_index, Recipe.load("hybrid", how[:1])) as plain:
-        first = plain.search(sentence, 1)[0].paper.paper_id
-    with Recommender.open(hybrid_index, Recipe.load("hybrid", how)) as recommender:
-        hits = [hit.paper.paper_id for hit in recommender.search(sentence, 5)]
-    folder = generation_of(hybrid_index)
-    ids = PaperRows.open(folder).paper_ids(np.arange(252))
-    values = np.asarray(Vectors(folder / "dense").values, np.float32)
-    nearest = np.argsort(-(values @ values[ids.index(first)]), kind="stable")[:5]
-    assert hits == [ids[row] for row in nearest]

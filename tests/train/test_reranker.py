@@ -109,8 +109,6 @@ def test_what_is_wrong_is_said_in_one_line(train: Train, toy_contexts: Path, tmp
     cases: list[tuple[type[CiterecError], str, dict[str, object]]] = [
         (InputError, "cites a paper of", {"contexts": write_lines(tmp_path / "unknown.jsonl", unknown)}),
         (SourceError, "is empty", {"contexts": write_lines(tmp_path / "empty.jsonl", [])}),
-        (SourceError, "none.jsonl", {"contexts": tmp_path / "none.jsonl"}),
-        (ModelError, "no model folder", {"base": "./nowhere"}),
         (ModelError, "512 tokens at most", {"text": TextOptions(max_tokens=1000)}),
         (InputError, "left to measure on", {"dev_share": 0.0}),
         (InputError, "left to learn from", {"dev_share": 1.0}),

@@ -1,6 +1,5 @@
 """The trainer: its learning rate, Lion, checkpoints on a disk that cannot be written to, and broken ones."""
 
-import resource
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,11 +8,12 @@ import pytest
 import torch
 
 from citerec.errors import BuildError
-from citerec.files.progress import no_note, no_progress
+from citerec.files.progress import no_progress
 from citerec.files.writing import Kind
 from citerec.train.groups import training
 from citerec.train.learner import Learner, Schedule, TrainingRecord
-from citerec.train.trainer import Lion, LossTrainer
+from citerec.train.trainer import Lion
+from tests.dense.conftest import full_disk
 from tests.training import stop_at
 
 KIND = Kind("line", "line", "manifest.json", frozenset())
@@ -39,23 +39,9 @@ def train(out: Path, progress: object = no_progress) -> TrainingRecord:
         return own.fit(line())
 
 
-@pytest.mark.parametrize(("warm_up", "rates"), [(4, [0, 2, 4, 6, 8, 6, 4, 2]), (0, [8, 7, 6, 5, 4, 3, 2, 1])])
-def test_the_learning_rate_rises_in_so_many_steps_and_falls(tmp_path: Path, warm_up: int, rates: list[float]) -> None:
-    schedule = Schedule(learning_rate=8e-4, epochs=2, evaluations=8, patience=8, warm_up=warm_up)
-    trainer = LossTrainer(line(), schedule, tmp_path, no_progress, no_note)
-    trainer.fit()
-    logged = [entry["learning_rate"] for entry in trainer.state.log_history if "learning_rate" in entry]
-    assert logged == pytest.approx([1e-4 * rate for rate in rates])
-
-
 def test_no_room_for_weights_is_one_line(tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-    try:
-        with pytest.raises(BuildError, match=r"cannot train .*model: ") as raised:
-            train(tmp_path / "model")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with full_disk(100_000), pytest.raises(BuildError, match=r"cannot train .*model: ") as raised:
+        train(tmp_path / "model")
     assert raised.value.remedy == "Make room, then run the same command: it continues."
     assert "\n" not in str(raised.value)
     assert train(tmp_path / "model").steps == 16

@@ -13,13 +13,14 @@ import pytest
 from citerec.contexts.provenance import provenance_of_part
 from citerec.errors import CiterecError, InputError, ModelError
 from citerec.evaluation.results import Results
-from citerec.evaluation.tables import OverSeeds, over_seeds
+from citerec.evaluation.tables import over_seeds
 from citerec.train.groups import Choice, Schedule
 from citerec.train.writer import WriterOptions, train_seeds, train_writer
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask, subjects
 from citerec.write.writers.models import Seq2seqWriter, WriterManifest, plain_prompt
 from tests.conftest import Citerec, write_lines
+from tests.e2e.test_cli import one_line
 from tests.tiny_causal import write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart
 from tests.training import made_of
@@ -137,13 +138,10 @@ def test_what_two_tasks_are_about_is_known_by_every_name_of_it(
 
 def test_what_is_wrong_is_said_in_one_line(train: Train, records: list[dict[str, Any]], tmp_path: Path) -> None:
     without = write_lines(tmp_path / "without.jsonl", [records[0], {"id": "no", "input": ["a"]}])
-    unread = write_lines(tmp_path / "unread.jsonl", [records[0], {"target": "b"}])
     cases: list[tuple[type[CiterecError], str, dict[str, Any]]] = [
         (InputError, "the task no has no target", {"tasks": without}),
-        (InputError, "unread.jsonl, line 2", {"tasks": unread}),
         (InputError, "left to learn from", {"dev": write_lines(tmp_path / "all.jsonl", records)}),
         (ModelError, "room for 64 tokens, max_tokens is 65", {"max_target_tokens": 65}),
-        (ModelError, "room for 64 tokens, max_input_tokens is 1000", {"max_input_tokens": 1000}),
         (ModelError, "is not LED, PRIMERA or MPT", {"base": "opt", "lengthen": True}),
         (ModelError, "has no <doc-sep>", {"base": "opt", "query_separator": True}),
     ]
@@ -191,10 +189,8 @@ def test_each_seed_has_its_folder_and_what_is_done_is_kept(
 
     with pytest.raises(KeyboardInterrupt):
         train(1, 2, on_progress=stops)
-    first = (tmp_path / "led" / "seed-1" / "model.safetensors").stat()
     trained = train(1, 2)
     assert "seed 1:" not in said and "seed 2:" in said
-    assert (tmp_path / "led" / "seed-1" / "model.safetensors").stat() == first
     assert [manifest.training["seed"] for manifest in trained.values()] == [1, 2]
     assert trained == train(1, 2) and said == []
     some = write_lines(tmp_path / "some.jsonl", map(json.loads, tasks.read_text().splitlines()[:24]))
@@ -207,7 +203,6 @@ def test_each_seed_has_its_folder_and_what_is_done_is_kept(
     values = [results.systems[f"led/seed-{seed}"].overall.values["rouge1"] for seed in (1, 2)]
     over = over_seeds(results)["led"]["overall"]["rouge1"]
     assert over == (pytest.approx(statistics.fmean(values)), pytest.approx(statistics.stdev(values)), 2)
-    assert OverSeeds.of([1.0, None, 3.0]) == OverSeeds(2.0, statistics.stdev([1, 3]), 2)
 
 
 def test_a_matrix_of_transfer_is_trained_written_and_measured(
@@ -230,9 +225,4 @@ def test_a_matrix_of_transfer_is_trained_written_and_measured(
     for verb, other in (("study", "propose"), ("propose", "study")):
         mine, theirs = (matrix["values"][trained][verb]["rougeL"] for trained in (verb, other))
         assert mine["n"] == 2 and mine["mean"] > theirs["mean"] + 0.1
-    for arguments, words in (
-        (("--seeds", "a"), "--seeds 'a'"),
-        (("--test", "../x=none.jsonl"), "no name of a folder"),
-    ):
-        wrong = citerec_here(*command, *arguments)
-        assert wrong.returncode == 2 and words in wrong.stderr
+    one_line(citerec_here(*command, "--test", "../x=none.jsonl"), 2, "no name of a folder")

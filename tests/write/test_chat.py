@@ -20,7 +20,7 @@ from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import Kind, open_writer
 from citerec.write.writers.models import ChatOptions, ChatWriter, messages
 from tests.conftest import write_lines
-from tests.write.conftest import Answer, Endpoint, completion, serving
+from tests.write.conftest import Answer, Endpoint, completion
 
 KEY = "sk-very-secret-1234"
 TASK = TextTask(
@@ -49,12 +49,6 @@ def writer(endpoint: Endpoint, kind: Kind = "citation", key: str = "", **options
     return ChatWriter(endpoint.url, "tiny", kind, ChatOptions(**options), key=key)
 
 
-def from_environment(kind: Kind = "citation", **options: Any) -> ChatWriter:
-    opened = open_writer("chat", kind, options=options)
-    assert isinstance(opened, ChatWriter)
-    return opened
-
-
 def test_what_is_sent_and_what_is_made_of_the_answer(endpoint: Endpoint) -> None:
     endpoint.answer = lambda *_: completion("BM25 was proposed for search [0]. Nobody knows [7].")
     prediction = writer(endpoint, temperature=0.5, seed=7, max_tokens=99, key=KEY).write(TASK)
@@ -62,8 +56,8 @@ def test_what_is_sent_and_what_is_made_of_the_answer(endpoint: Endpoint) -> None
     assert (prediction.writer, prediction.task, prediction.is_oracle) == ("tiny", TASK, False)
     assert prediction.sentences[0].attributions == (0,)
     assert [sentence.unknown for sentence in prediction.sentences] == [(), ("[7]",)]
-    (asked,) = endpoint.asked
-    assert endpoint.paths == ["/v1/chat/completions"]
+    (asked,) = endpoint.bodies
+    assert endpoint.asked == [("/v1/chat/completions", None)]
     assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
     assert (asked["model"], asked["temperature"], asked["seed"], asked["max_tokens"]) == ("tiny", 0.5, 7, 99)
     assert asked["messages"] == messages(TASK, "citation")
@@ -114,28 +108,24 @@ def test_thoughts_and_control_characters_are_no_part_of_the_text(endpoint: Endpo
     """And it asks again where that may help."""
     endpoint.answer = lambda _body, before: failure((429, 500)[before]) if before < 2 else completion(said)
     assert writer(endpoint).write(TASK).text == text
-    assert len(endpoint.asked) == 3
+    assert len(endpoint.bodies) == 3
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize("status", [301, 307])
 def test_a_redirect_does_not_take_the_key_to_another_server(endpoint: Endpoint, status: int) -> None:
-    with serving() as other:
-        endpoint.location = f"{other.url}/chat/completions".replace("127.0.0.1", "localhost")
-        endpoint.answer = lambda *_: (status, "")
-        with contextlib.suppress(WriterError):
-            writer(endpoint, key=KEY).write(TASK)
-        assert KEY not in str(other.headers)
+    other = Endpoint()
+    endpoint.location = f"{other.url}/chat/completions".replace("127.0.0.1", "localhost")
+    endpoint.answer = lambda *_: (status, "")
+    with contextlib.suppress(WriterError):
+        writer(endpoint, key=KEY).write(TASK)
+    other.stop()
+    assert KEY not in str(other.headers)
 
 
-@pytest.mark.parametrize("stopped", [True, False])
-def test_a_run_ends_at_once_though_the_server_hangs(endpoint: Endpoint, tmp_path: Path, stopped: bool) -> None:
-    """By Ctrl-C or by an error: it waits neither for the server nor for its own patience, 120 s."""
+def test_a_run_that_is_stopped_ends_at_once_though_the_server_hangs(endpoint: Endpoint, tmp_path: Path) -> None:
     ended, hangs = threading.Event(), threading.Event()
 
-    def answer(body: dict[str, Any], _before: int) -> Answer:
-        if numbered(body) == 0 and not stopped:
-            hangs.wait(120)
-            return failure(400, f"Bearer {KEY}")
+    def answer(*_: object) -> Answer:
         hangs.set()
         ended.wait(300)
         return completion("Too late.")
@@ -145,29 +135,22 @@ def test_a_run_ends_at_once_though_the_server_hangs(endpoint: Endpoint, tmp_path
     tasks = write_lines(tmp_path / "tasks.jsonl", records)
     command = [Path(sys.executable).with_name("citerec"), "write", "batch", tasks, "--writer", "chat"]
     own = {"CITEREC_CHAT_URL": endpoint.url, "CITEREC_CHAT_KEY": KEY, "CITEREC_CHAT_MODEL": "tiny"}
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     with subprocess.Popen(
-        [*command, "--out", tmp_path / "texts.jsonl"],
-        env={**os.environ, **own},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        [*command, "--out", tmp_path / "texts.jsonl"], env={**os.environ, **own}, text=True, **pipes
     ) as run:
         try:
             assert hangs.wait(60)
-            if stopped:
-                run.send_signal(signal.SIGINT)
+            run.send_signal(signal.SIGINT)
             _, error = run.communicate(timeout=60)
         finally:
             run.kill()
             ended.set()
-    assert run.returncode == 1
-    assert ("stopped" if stopped else "Error code: 400") in error.splitlines()[-1]
-    assert KEY not in error
+    assert run.returncode == 1 and "stopped" in error.splitlines()[-1]
     assert not any(path.is_file() and KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*"))
 
 
-def test_no_error_waits_for_slow_answers_and_what_came_before_it_is_given(endpoint: Endpoint) -> None:
+def test_an_error_waits_for_no_slow_answer_and_what_came_before_it_is_given(endpoint: Endpoint) -> None:
     ended, given = threading.Event(), []
 
     def answer(body: dict[str, Any], _before: int) -> Answer:
@@ -183,12 +166,9 @@ def test_no_error_waits_for_slow_answers_and_what_came_before_it_is_given(endpoi
     with pytest.raises(WriterError, match="Error code: 400"):
         for prediction in writer(endpoint, threads=4).write_many(NUMBERED):
             given.append(prediction.text)
-    assert time.monotonic() - began < 29  # it did not wait for the slow one
+    assert time.monotonic() - began < 29
     ended.set()
     assert given == ["Text 0.", "Text 1."]
-    endpoint.answer = lambda body, _before: completion(f"Text {numbered(body)}.")
-    texts = [one.text for one in writer(endpoint, threads=4).write_many(NUMBERED)]
-    assert texts == [f"Text {number}." for number in range(20)]
 
 
 def test_the_environment_says_where_it_is(
@@ -201,20 +181,18 @@ def test_the_environment_says_where_it_is(
         monkeypatch.setenv(f"OPENAI_{name}", "sk-of-openai")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: sk-of-openai")
     with pytest.raises(InputError, match="there is no chat endpoint"):
-        from_environment()
+        open_writer("chat", "tldr")
     monkeypatch.setenv("CITEREC_CHAT_URL", endpoint.url)
     with pytest.raises(InputError, match="no model"):
-        from_environment()
+        open_writer("chat", "tldr")
     monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
     with pytest.raises(InputError, match="there is no option 'beams' of a chat writer"):
-        from_environment(beams=3)
-    with pytest.raises(InputError, match="temperature: Input should be a valid number"):
-        from_environment(temperature="warm")
-    chat = from_environment("tldr", max_tokens=50)
+        open_writer("chat", "tldr", options={"beams": 3})
+    chat = open_writer("chat", "tldr", options={"max_tokens": 50})
     chat.write(TASK)
     assert "sk-of-openai" not in str(endpoint.headers)  # the key of OpenAI is for OpenAI
     monkeypatch.setenv("CITEREC_CHAT_KEY", KEY)
-    keyed = from_environment("tldr", max_tokens="50", threads="1", chat_model="other")
+    keyed = open_writer("chat", "tldr", options={"max_tokens": "50", "threads": "1", "chat_model": "other"})
     keyed.write(TASK)
     assert endpoint.headers[1]["authorization"] == f"Bearer {KEY}"
     assert keyed.settings == {**chat.settings, "writer": "other"}
@@ -227,4 +205,4 @@ def test_the_environment_says_where_it_is(
     assert endpoint.headers[2]["authorization"] == "Bearer sk-of-openai"
     monkeypatch.setenv("CITEREC_CHAT_URL", f"http://127.0.0.1:{silent_port}/v1")
     with pytest.raises(WriterError, match=r"^http.*gives no text: Connection error\. Check CITEREC_CHAT_URL"):
-        from_environment().write(TASK)
+        open_writer("chat", "tldr").write(TASK)

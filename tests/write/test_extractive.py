@@ -1,14 +1,11 @@
 """Extractive writers take the sentences that their recipes name, and say where each comes from."""
 
-import itertools
-
 import pytest
 from hypothesis import assume, example, given, strategies as st
 from lexrank import STOPWORDS, LexRank
 from summa.summarizer import summarize
 
 from citerec.write.anchors import mentions
-from citerec.write.metrics import rouge
 from citerec.write.tasks import Sentence, Source, TextTask
 from citerec.write.writers import open_writer
 from citerec.write.writers.extractive import all_sentences, attributed, cited, lexrank, textrank, textrank_each
@@ -107,15 +104,9 @@ def test_what_a_paper_says_of_itself_is_said_of_its_authors(sentence: str, autho
     assert attributed(Sentence(sentence, (0,)), task) == said
 
 
-def test_greedy_oracle() -> None:
-    sentences = ["a b c.", "d e f.", "x y z.", "g h i."]
-    task = TextTask("t", (Source(" ".join(sentences)),), targets=("a b c d e f g h i",))
-    chosen = [sentence.text for sentence in open_writer("greedy-oracle", "citation").write(task).sentences]
-    assert chosen == ["a b c.", "d e f.", "g h i."]
-    reached = rouge(" ".join(chosen), task.targets[0])["rouge2"].f1
-    for number in range(1, 5):
-        for others in itertools.combinations(sentences, number):
-            assert rouge(" ".join(others), task.targets[0])["rouge2"].f1 <= reached
+def test_the_greedy_oracle_takes_what_makes_up_the_target() -> None:
+    task = TextTask("t", (Source("a b c. d e f. x y z. g h i."),), targets=("a b c d e f g h i",))
+    assert open_writer("greedy-oracle", "citation").write(task).text == "a b c. d e f. g h i."
 
 
 def test_textrank_is_summas_and_sentences_stand_in_the_sources_that_they_name(citebench: list[TextTask]) -> None:

@@ -5,21 +5,12 @@ from pathlib import Path
 import orjson
 import pytest
 
-from citerec.drafts import Files
-from citerec.drafts.filling import Filling
 from citerec.errors import WriterError
 from citerec.records import Paper
 from citerec.write.anchors import cited_in
-from citerec.write.drafting import (
-    CitationText,
-    in_draft,
-    related_work_task,
-    tasks_with_input,
-    with_input,
-    write_batch,
-)
+from citerec.write.drafting import related_work_task, tasks_with_input, with_input, write_batch
 from citerec.write.task_files import parse_prediction, read_prediction_file, read_tasks
-from citerec.write.tasks import INPUTS, Prediction, Source, TextTask, sees_target
+from citerec.write.tasks import INPUTS, Source, TextTask, sees_target
 from citerec.write.writers import open_writer
 from tests.conftest import Citerec, write_lines
 from tests.papers.datasets.s2orc_records import Sections, s2orc_record
@@ -159,15 +150,6 @@ def test_the_commands_write_and_store_tasks_with_an_input(citerec_here: Citerec,
     stored, given = next(read_tasks(tmp_path / "in.jsonl")), next(iter(tasks_with_input(path, "full-cited")))
     assert [source.text for source in stored.sources] == [source.text for source in given.sources]
     assert (stored.citing, stored.targets, stored.input_name) == (given.citing, given.targets, "full-cited")
-    ours = write_lines(tmp_path / "ours.jsonl", [{"input": ["One did."], "target": "[0] did."}])
-    for arguments, words in (
-        (("--input", "some"), "'some' is not one of abstracts, abstracts-cited"),
-        (("--input", "full"), "needs full texts, and none of the first 100 tasks"),
-        (("--full-texts", "x"), "--full-texts goes with --input only"),
-    ):
-        failed = citerec_here("write", "batch", ours, "--writer", "lead", "--out", "o.jsonl", *arguments)
-        assert failed.returncode == 2
-        assert words in " ".join(failed.stderr.split())
 
 
 def test_the_inputs_of_named_papers(shard: Path) -> None:
@@ -181,20 +163,3 @@ def test_the_inputs_of_named_papers(shard: Path) -> None:
     assert len(told) == 1 and "s2orc.jsonl, line 1 is left out: not JSON" in told[0]
     # Nothing else of it is in its own related work.
     assert related_work_task(PAPERS, target, "oracle-target", [shard]).citing == "Abstract nine."
-
-
-@pytest.mark.parametrize(
-    ("name", "marker", "both", "one", "percent"),
-    [
-        ("d.tex", r"\cite{?}", r"\cite{robertson1994okapi,anonymous2019bert}", r"\cite{robertson1994okapi}", r"\%"),
-        ("d.md", "[@?]", "[@robertson1994okapi; @anonymous2019bert]", "[@robertson1994okapi]", "%"),
-    ],
-)
-def test_numbers_become_keys_in_a_draft(
-    tmp_path: Path, name: str, marker: str, both: str, one: str, percent: str
-) -> None:
-    (tmp_path / name).write_text(f"See {marker}.\n")
-    filling = Filling(tmp_path / name, tmp_path / "refs.bib", Files(None), None)
-    task = TextTask("t", tuple(map(Source.of, PAPERS)))
-    text = CitationText(Prediction(task, "Both rank [0, 1] with 5% less [0].", "mine"), PAPERS)
-    assert in_draft(text, filling) == f"Both rank {both} with 5{percent} less {one}."

@@ -1,10 +1,8 @@
 """Metrics by name: what each must do; against rouge-score, bert-score and cases worked by hand; presets of papers."""
 
-import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,16 +10,15 @@ import numpy as np
 import orjson
 import pytest
 from hypothesis import given, strategies as st
-from hypothesis.extra.numpy import arrays
 from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.discourse.classifier import Probabilities, Tagger, TaggerManifest
 from citerec.discourse.linear import LinearTagger
-from citerec.errors import InputError, ModelError
+from citerec.errors import ModelError
 from citerec.files.progress import Progress, no_progress
 from citerec.models.find import find_model, quiet_libraries
 from citerec.papers.citebench.metrics import Discourse
-from citerec.papers.oarelatedwork.metrics import block_match, match
+from citerec.papers.oarelatedwork.metrics import block_match
 from citerec.write.drafting import PRESETS
 from citerec.write.metrics import (
     TEXT_METRICS,
@@ -93,21 +90,6 @@ def test_every_metric_keeps_the_contract(name: str, parts: dict[str, Any]) -> No
             nothing = one.summary([], no_progress)
             assert nothing["kl_divergence"] is None if "kl_divergence" in nothing else nothing == {"values": {}}
     assert found[0] == found[1]
-
-
-@pytest.mark.parametrize(
-    ("names", "options", "message"),
-    [
-        (["roge"], {}, r"there is no text metric 'roge'. Did you mean rouge\? Choose: rouge, bertscore, "),
-        ([], {}, "no metric is named. Choose: rouge, "),
-        (["corwa"], {"taggers": {"intent": Path("x")}}, "needs a tagger. Give .* --tagger corwa=FOLDER"),
-        (["rouge"], {"rouge_l": "all"}, "rouge_l: Input should be 'sentence' or 'summary'"),
-        (["citations"], {"cited_works": "all"}, "cited_works: Input should be 'sources' or 'named'"),
-    ],
-)
-def test_what_cannot_be_opened_says_what_could(names: list[str], options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        open_metrics(names, **options)
 
 
 WORDS = st.text("abAB é0 .-\n", max_size=40) | st.text(max_size=30)
@@ -232,25 +214,9 @@ def test_bertscore_of_texts_their_targets_and_blocks(minilm: PairMetric) -> None
     (found,) = blocks.scores([Prediction(TextTask("t", (), targets=(target,)), text, "w")], no_progress)
     assert found == pytest.approx([(1 + each[0]) / 2] * 3, abs=1e-6)
     assert blocks.settings["score"] == {"name": "bertscore", **minilm.settings}
-    assert minilm.settings["package"] == f"bert-score {version('bert-score')}"
-    assert minilm.settings["identity"].startswith("sha256:")
-
-
-@pytest.mark.parametrize(
-    ("model", "layer", "rescaled", "message"),
-    [
-        (MINILM, None, False, "bert-score knows no best layer of the model 'all-MiniLM-L6-v2'"),
-        (MINILM, 6, True, "bert-score has no baseline of the model 'all-MiniLM-L6-v2'"),
-        ("no such folder", 1, False, "there is no model folder 'no such folder'"),
-        ("nobody/no-such-model", 1, False, "there is no model 'nobody/no-such-model' on this machine"),
-    ],
-)
-def test_a_bertscore_that_cannot_be_opened_says_what_could(
-    model: str, layer: int | None, rescaled: bool, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelError, match=message):
-        bertscore(model, layer, rescaled)
+    for rescaled, message in ((False, "knows no best layer of the model"), (True, "has no baseline of the model")):
+        with pytest.raises(ModelError, match=message):
+            bertscore(MINILM, 6 if rescaled else None, rescaled)
 
 
 TARGET = "# Related work\nparsing of trees\n\ntagging of words"
@@ -265,21 +231,6 @@ class SharedWords:
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         sets = [(set(one.split()), set(other.split())) for one, other in pairs]
         return np.array([len(one & other) / len(one | other) for one, other in sets], float)
-
-
-@given(arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.floats(0, 1, width=32)))
-def test_no_assignment_is_better(scores: Floats) -> None:
-    fewer, more = sorted(scores.shape)
-    wide = scores if scores.shape[0] == fewer else scores.T
-    best = max(
-        sum(wide[row, column] for row, column in enumerate(columns))
-        for columns in itertools.permutations(range(more), fewer)
-    )
-    matched = match(scores)
-    assert matched.recall == pytest.approx(best / scores.shape[0])
-    assert matched.precision == pytest.approx(best / scores.shape[1])
-    total = matched.precision + matched.recall
-    assert matched.f1 == pytest.approx(2 * matched.precision * matched.recall / total if total else 0)
 
 
 @pytest.mark.parametrize(
@@ -386,6 +337,3 @@ def test_labels_and_their_divergence_by_hand() -> None:
     assert summary(("Uses it.", ()))["kl_divergence"] is None
     silent = summary((" ", ("Uses it.",)))
     assert (silent["system"], silent["kl_divergence"], silent["missing"]) == ({}, "∞", ["uses"])
-    settings = Discourse("intent", FirstWord()).settings
-    assert (settings["tagger"], settings["scheme"], settings["labels"]) == ("first-word", "words", [*LABELS])
-    assert settings["sentences"] == f"pysbd {version('pysbd')}"

@@ -12,15 +12,7 @@ from hypothesis import given, strategies as st
 from citerec.errors import InputError, SourceError
 from citerec.papers.oarelatedwork.data import OARELATEDWORK
 from citerec.write.anchors import anchors_of, cited_in
-from citerec.write.task_files import (
-    input_of,
-    parse_prediction,
-    parse_task,
-    prediction_record,
-    read_prediction_file,
-    read_tasks,
-    task_record,
-)
+from citerec.write.task_files import input_of, parse_prediction, parse_task, prediction_record, read_tasks, task_record
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask
 from tests.conftest import write_lines
 from tests.write.oarelatedwork_records import PUBLISHED, flattened, sentence, tree, tree_record
@@ -115,16 +107,6 @@ def test_what_is_no_task_is_told_with_its_place(tmp_path: Path, record: object, 
     path = write_lines(tmp_path / "tasks.jsonl", [RECORD, record])
     with pytest.raises(InputError, match=f"line 2: .*{said}"):
         list(read_tasks(path))
-
-
-def test_files_of_nothing_and_of_predictions(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="is empty"):
-        list(read_tasks(write_lines(tmp_path / "none.jsonl", [])))
-    with pytest.raises(InputError, match="prediction is missing"):
-        list(read_prediction_file(write_lines(tmp_path / "tasks.jsonl", [RECORD])))
-    # Predictions made elsewhere need no input.
-    (prediction,) = read_prediction_file(write_lines(tmp_path / "p.jsonl", [{"id": "a", "prediction": "So [0]."}]))
-    assert (prediction.task.task_id, prediction.text, prediction.task.sources) == ("a", "So [0].", ())
 
 
 @pytest.mark.parametrize("record", [tree_record(), PUBLISHED, flattened()], ids=["tree", "string", "flattened"])

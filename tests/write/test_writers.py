@@ -8,8 +8,6 @@ import orjson
 import pytest
 
 from citerec.errors import InputError, WriterError
-from citerec.records import Paper
-from citerec.write.drafting import Tldr, tldrs
 from citerec.write.tasks import Source, TextTask
 from citerec.write.writers import WRITERS, Kind, default_writer, open_writer
 from citerec.write.writers.trained import forms_of
@@ -60,26 +58,6 @@ def test_every_writer_keeps_the_contract(
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_every_kind_of_text_has_a_writer_by_default_that_needs_no_model(kind: Kind) -> None:
     assert open_writer(default_writer(kind), kind).write(TASK).text
-
-
-def test_unknown_writers_are_told_the_known_ones() -> None:
-    known = f"Choose: {', '.join(WRITERS)}, or the folder of a model"
-    with pytest.raises(InputError, match=f"no writer 'leed'. Did you mean lead.* {known}"):
-        open_writer("leed", "citation")
-
-
-def test_where_a_tldr_comes_from() -> None:
-    own = Paper("1", "One", "Graphs are hard. We propose kernels.", tldr="Kernels, in short.")
-    none, nothing = Paper("2", "Two", "Trees are easy. We cut trees."), Paper("3", "Three")
-    writer = open_writer(default_writer("tldr"), "tldr")
-    assert list(tldrs([own, none, nothing], writer)) == [
-        Tldr(own, "Kernels, in short.", "corpus"),
-        Tldr(none, writer.write(TextTask("2", (Source.of(none),))).text, "trained"),
-        Tldr(nothing, None, "corpus"),
-    ]
-    assert list(tldrs([own], open_writer("ext-lead", "tldr"), rewrite=True)) == [
-        Tldr(own, "Graphs are hard.", "ext-lead")
-    ]
 
 
 FAST = "We propose a fast method for sorting."

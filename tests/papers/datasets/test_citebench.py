@@ -151,11 +151,9 @@ def test_a_bad_record_is_set_aside_until_they_are_too_many(record: dict[str, Any
     ("name", "content", "kind", "said"),
     [
         ("lu.jsonl", json.dumps(LU), InputError, "is one of the sources"),
-        ("other.jsonl", '{"text": "?"}\n', BuildError, "of none of the four data sets"),
         ("cut.json", json.dumps([LU, LU])[:-9], SourceError, "its list is no JSON"),
         ("deep.json", "[" * 100_000, SourceError, "nested too deep"),
         ("empty.jsonl", "", SourceError, "the sources hold no record"),
-        ("broken.jsonl", "{broken\n" * 3, BuildError, "line 1: .*not JSON"),
     ],
 )
 def test_files_that_cannot_be_taken(name: str, content: str, kind: type[Exception], said: str, tmp_path: Path) -> None:

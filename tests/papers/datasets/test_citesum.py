@@ -1,4 +1,4 @@
-"""Citing sentences as summaries of the papers that they cite."""
+"""CiteSum: citing sentences as summaries of the papers that they cite, and published summaries, read and recast."""
 
 import json
 from pathlib import Path
@@ -9,10 +9,12 @@ from hypothesis import given, strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.errors import BuildError, InputError
-from citerec.papers.citesum.data import STEPS, Nearness, citesum_plan, summary_of
+from citerec.papers.citesum.data import STEPS, Nearness, Recast, citesum_plan, recast_file, summary_of
 from citerec.papers.common.pair_sets import SPLITS, Splitting, build_pairs
 from citerec.write.task_files import read_tasks
-from tests.conftest import write_lines
+from citerec.write.tasks import PREFIX
+from tests.conftest import Citerec, write_lines
+from tests.e2e.test_cli import one_line
 from tests.papers.datasets.conftest import ABSTRACTS
 
 
@@ -58,27 +60,6 @@ def test_pairs_come_from_related_work_only(corpus: tuple[Path, Path], tmp_path: 
     assert river.extra["rouge_recall"] == [round(score.recall, 4) for score in scores.values()]
 
 
-def test_what_cannot_be_built_is_told_and_what_stood_there_stays(corpus: tuple[Path, Path], tmp_path: Path) -> None:
-    index, _ = corpus
-    out = tmp_path / "set"
-    build(corpus, out)
-    before = (out / "train.jsonl").read_bytes()
-    with pytest.raises(BuildError, match=r'no text is kept: .*3 "of them, whose .*", then 0 "of them, near enough'):
-        build(corpus, out, Nearness(1, 1, 1))
-    with pytest.raises(BuildError, match="1 of 4 texts are bad"):
-        build(corpus, out, max_bad=0)
-    assert (out / "train.jsonl").read_bytes() == before
-    with pytest.raises(BuildError, match='no text is kept: 0 "texts"'):
-        build((index, write_lines(tmp_path / "none.jsonl", [])), tmp_path / "other")
-    assert not (tmp_path / "other").exists()
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "draft.tex").write_text("")
-    with pytest.raises(InputError, match="is no data set of texts"):
-        build(corpus, tmp_path / "thesis")
-    with pytest.raises(InputError, match="add up to more than 1"):
-        build(corpus, out, splitting=Splitting(0.6, 0.6))
-
-
 def test_the_same_sources_give_the_same_bytes_and_nothing_is_read_again(
     corpus: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -87,6 +68,9 @@ def test_the_same_sources_give_the_same_bytes_and_nothing_is_read_again(
     build(corpus, tmp_path / "other")
     for name in ("train.jsonl", "manifest.json", "quarantine.jsonl"):
         assert (out / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    with pytest.raises(BuildError, match="1 of 4 texts are bad"):
+        build(corpus, out, max_bad=0)
+    assert (out / "train.jsonl").read_bytes() == (tmp_path / "other" / "train.jsonl").read_bytes()
     first = {path.name: path.stat().st_mtime_ns for path in work.iterdir() if path.name != "lock"}
     built = build(corpus, out, splitting=Splitting(0.2, 0.3, seed=7))
     assert first == {path.name: path.stat().st_mtime_ns for path in work.iterdir() if path.name != "lock"}
@@ -106,3 +90,59 @@ def test_a_paper_stays_in_its_split(paper: str, seed: int, validation: float, te
     # A larger test split takes from the others, and gives none of its own back.
     assert split != "test" or Splitting(validation, min(1.0, test + 0.1), seed).split_of(paper) == "test"
     assert Splitting(0, 0, seed).split_of(paper) == "train"
+
+
+def citesum(number: int, **more: Any) -> dict[str, Any]:
+    """A record as in `yuningm/citesum`."""
+    return {
+        "src": f"We grow {number} trees.",
+        "tgt": f"{number} trees were grown in REF .",
+        "paper_id": f"p{number % 2}",
+        "title": f"Trees {number}",
+        "discipline": {"venue": None, "journal": None, "mag_field_of_study": ["Biology", "Art"]},
+        **more,
+    }
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    records = [citesum(0), citesum(1, title=None), citesum(2, discipline=None), citesum(3, introduction=["Trees", "?"])]
+    return write_lines(tmp_path / "citesum.json", records)
+
+
+def test_with_several_goals_each_task_is_written_for_each(published: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    counts = recast_file(published, out, Recast(("summary", "title", "discipline")))
+    assert counts == {
+        "summary": 4,
+        "title": 3,
+        "discipline": 3,
+        "without title: left out": 1,
+        "without discipline: left out": 1,
+    }
+    tasks = list(read_tasks(out))
+    first = tasks[:3]
+    assert [task.task_id for task in first] == ["line-1"] * 3
+    assert [task.dataset for task in first] == ["summary", "title", "discipline"]
+    assert [task.targets[0] for task in first] == ["0 trees were grown in REF .", "Trees 0", "Biology"]
+    assert [task.extra[PREFIX] for task in first] == ["summary:", "title:", "discipline:"]
+    recast_file(published, out, Recast(("title",), ("title", "discipline", "introduction")))
+    texts = [task.sources[0].text for task in read_tasks(out)]
+    assert texts == ["Biology. We grow 0 trees.", "We grow 2 trees.", "Biology. We grow 3 trees. Trees ?"]
+    # What is to be written is nowhere in what is read, and they are known to be about one paper.
+    assert [task.sources[0].title for task in first] == ["Trees 0", "", "Trees 0"]
+    assert {task.sources[0].paper_id for task in first} == {"p0"}
+
+
+def test_the_command_recasts_and_says_what_is_wrong(citerec_here: Citerec, published: Path, tmp_path: Path) -> None:
+    done = citerec_here("data", "recast", published, "--out", "o.jsonl", "--target", "title", "--target", "discipline")
+    assert done.returncode == 0, done.stderr
+    assert "3  title" in done.stdout
+    assert "1  without title: left out" in done.stdout
+    before = (tmp_path / "o.jsonl").read_bytes()
+    several = write_lines(tmp_path / "several.jsonl", [{"input": ["A.", "B."], "target": "C."}])
+    for arguments, words in (((published, "--with", "conclusion"), "has a conclusion"), ((several,), "has 2 sources")):
+        one_line(citerec_here("data", "recast", *arguments, "--out", "o.jsonl"), 2, words)
+        assert (tmp_path / "o.jsonl").read_bytes() == before
+    with pytest.raises(InputError, match="the tasks themselves"):
+        recast_file(published, published, Recast())

@@ -1,9 +1,10 @@
-"""Subsections from the numbers of headlines."""
+"""Subsections from the numbers of headlines; titles and names that are alike."""
 
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.contexts.sections import Section, cleaned, hierarchy, with_number
+from citerec.contexts.sections import Section, hierarchy, with_number
+from citerec.corpus.matching import containment, normalised, same_author, similarity
 
 
 def nested(*headlines: str) -> list[object]:
@@ -65,17 +66,6 @@ def test_the_number_of_a_headline(headline: str, beside: str, number: str, read:
     assert (section.number, section.headline) == (number, read)
 
 
-def test_debris_is_taken_out() -> None:
-    sections = [
-        Section("", "", [0]),
-        Section("* 44 23 y 6", "", [1]),
-        Section("Method", "2", [], [Section("Model", "2.1", [2]), Section("Nothing", "2.2", [3])]),
-        Section("Empty", "3", [], [Section("Too", "3.1", [3])]),
-    ]
-    kept = cleaned(sections, words=[9, 9, 9, 0])
-    assert kept == [Section("Method", "2", [], [Section("Model", "2.1", [2])])]
-
-
 NUMBERS = st.one_of(
     st.just(""),
     st.lists(st.integers(1, 4), min_size=1, max_size=3).map(lambda parts: ".".join(map(str, parts))),
@@ -97,3 +87,51 @@ def test_nothing_is_lost_and_the_order_stays(headlines: list[tuple[str, str]]) -
     ]
     assert [place for section in tree for place in section.all_paragraphs()] == list(range(len(flat)))
     assert all(not section.sections for section in flat)  # what was given is as it was
+
+
+TITLES = st.text("abc é-.", max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Co-Citation: Über-Maps, (2nd)", "maps co citation uber 2nd"),
+        ("Straße", "Strasse"),
+        ("Timmermann", "TIMMERMAN"),
+        ("Søren Łuk", "Soren Luk"),
+        ("Карта рек", "карта рек"),
+    ],
+)
+def test_other_spellings_are_the_same_words(one: str, other: str) -> None:
+    assert normalised(one) == normalised(other) != frozenset()
+    assert normalised("…") == frozenset()
+
+
+def test_similarity_is_the_harmonic_mean_of_jaccard_and_containment() -> None:
+    # 3 words in common of 3 and 4: Jaccard 3/4, containment 1.
+    assert similarity("rivers and maps", "Rivers and Old Maps") == pytest.approx(2 * 0.75 / 1.75)
+    assert containment(normalised("a b c"), normalised("c d")) == 0.5
+    assert similarity("rivers", "lakes") == similarity("", "") == 0
+
+
+@given(TITLES, TITLES)
+def test_similarity_is_symmetric_and_whole_for_the_same_words(first: str, second: str) -> None:
+    assert similarity(first, second) == similarity(second, first)
+    assert 0 <= similarity(first, second) <= 1
+    same = bool(normalised(first)) and normalised(first) == normalised(second)
+    assert (similarity(first, second) == 1) == same
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("Ada B. Roe", "A. B. Roe", True),
+        ("Roe A", "Ada Roe", True),
+        ("Zoë Müller", "Z. Muller", True),
+        ("Ada Roe", "Ben Roe", False),
+        ("A. Lee", "A. Roe", False),  # an initial is no name
+        ("", "Roe", False),
+    ],
+)
+def test_names(first: str, second: str, expected: bool) -> None:
+    assert same_author(first, second) is same_author(second, first) is expected

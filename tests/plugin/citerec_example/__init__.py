@@ -1,1 +1,0 @@
-"""Parts for citerec that live in a package of their own."""
