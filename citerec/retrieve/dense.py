@@ -30,7 +30,7 @@ from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Candidates, CitanceKey, Citances, Floats, OpenIndex, Retriever, Rows, check_asked
-from citerec.retrieve.words import WordSettings, WordsRetriever
+from citerec.retrieve.words import WordSettings, WordsRetriever, cites_before, words_near
 from citerec.settings import PartSettings, Weight
 
 Vector = NDArray[np.float32]
@@ -53,6 +53,11 @@ class DenseSettings(SearchSettings):
     """How the topic becomes a vector, and how the vectors are searched."""
 
     neighbours: bool = Field(default=True, description="whether the sentences before and after are used")
+    near: Weight = Field(
+        default=0.3,
+        description="weight of the words nearest to the marker, where the sentence cites something before it, against "
+        "1 for the sentences",
+    )
     citing: Weight = Field(
         default=1.0,
         description="weight of the citing paper's own vector, if it is known, against 1 for the sentences",
@@ -154,8 +159,8 @@ class DenseRetriever(Retriever):
     def prepare(self, topics: Sequence[Topic]) -> Vector:  # type: ignore[override]
         """The vectors of some topics, (topics, dimension), each of length one.
 
-        The citing paper's own vector, or the encoding of its title if it has none, is added with its weight, and so
-        is what the draft cites already.
+        Of a sentence with several citations the words nearest to a later one are added. The citing paper's own vector,
+        or the encoding of its title if it has none, is added with its weight, and so is what the draft cites already.
 
         Raises:
             ModelError: The model cannot be loaded.
@@ -163,12 +168,12 @@ class DenseRetriever(Retriever):
         """
         dense, encoder = self.settings, self.encoder()
         texts = [topic.passage if dense.neighbours else topic.text for topic in topics]
-        if not dense.citing:
-            return self._with_cited(encoder.encode(texts), topics)
         has_vector, own = self.vectors.of(self.papers.rows([topic.citing_id or "" for topic in topics]))
-        titled = [at for at, topic in enumerate(topics) if not has_vector[at] and topic.citing_title]
-        encoded = encoder.encode([*texts, *(topics[at].citing_title for at in titled)])
-        vectors, titles = encoded[: len(topics)], encoded[len(topics) :]
+        titled = [at for at, topic in enumerate(topics) if not has_vector[at] and topic.citing_title and dense.citing]
+        later = [at for at, topic in enumerate(topics) if dense.near and cites_before(topic) and words_near(topic)]
+        texts += [topics[at].citing_title for at in titled] + [words_near(topics[at]) for at in later]
+        vectors, titles, near = np.split(encoder.encode(texts), np.cumsum([len(topics), len(titled)]))
+        vectors[later] = _normalised(vectors[later] + np.float32(dense.near) * near)
         citing = np.zeros_like(vectors)
         citing[has_vector] = own
         citing[titled] = titles

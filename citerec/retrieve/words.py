@@ -58,7 +58,7 @@ class WordSettings(PartSettings):
         default=0.25, description="weight of the sentences before and after, against 1 for the sentence"
     )
     near: Weight = Field(
-        default=0.5,
+        default=1.0,
         description="weight of the words nearest to the marker, once more, in a sentence with several citations",
     )
     near_alone: Weight = Field(default=0.0, description="weight of these words in a sentence with one citation")
@@ -258,6 +258,12 @@ _WORD = re.compile(r"\w")
 def cites_others(topic: Topic) -> bool:
     """Whether the sentence seems to have other citations than the one at its marker."""
     return _CITATION.search(topic.context.text) is not None
+
+
+def cites_before(topic: Topic) -> bool:
+    """Whether the sentence seems to have another citation before its marker."""
+    before, marker, _ = topic.context.text.partition(MARKER)
+    return bool(marker) and _CITATION.search(before) is not None
 
 
 def words_near(topic: Topic) -> str:
