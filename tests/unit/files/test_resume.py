@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from citerec.errors import BuildError, SourceError
-from citerec.files.progress import no_progress
 from citerec.files.resume import Result, Step, run_stage
 
 SHARDS = 4
@@ -55,7 +54,7 @@ class Bench:
 
     def run(self, workers: int | None = 1, work: Callable[..., Any] = upper, **more: Any) -> list[Result]:
         step, parameters = Step(work, more.pop("version", 1)), {"calls": str(self.folder / "calls"), **more}
-        return run_stage(self.results, self.shards, step, parameters, workers=workers, on_progress=no_progress)
+        return run_stage(self.results, self.shards, step, parameters, workers=workers, on_progress=lambda *_: None)
 
     def calls(self) -> list[int]:
         """How often each shard was worked on since this was last asked."""
