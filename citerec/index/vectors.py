@@ -37,7 +37,7 @@ from citerec.files.parallel import HERE, Parallelism, available_processors, in_p
 from citerec.files.progress import Progress, Rejected
 from citerec.index.columns import COLUMNS, Mask, PaperRows, Rows, mapped, rows_of, writing_arrays
 from citerec.index.manifest import CACHE, DENSE, FILE_NAME, FolderManifest, checksums
-from citerec.models.encoder import ENCODERS, PaperEncoder, TextEncoder, paper_text
+from citerec.models.encoder import ENCODERS, PaperEncoder, TextEncoder, coded, paper_text
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.settings import Positive
 from citerec.version import __version__
@@ -118,7 +118,6 @@ _FEW = 50_000
 
 _DIGITS = 6  # a sum in float32 differs in the seventh digit by where a row lies: equal vectors must score the same
 _ROUNDING = 1e-6
-_BYTE = 127
 
 
 def blank_vectors(folder: Path, rows: int, dimension: int) -> NDArray[np.float16]:
@@ -137,11 +136,9 @@ def finish_vectors(folder: Path) -> int:
     values, count = mapped(folder / VALUES), 0
     with writing_arrays(folder) as append:
         for begin in range(0, len(values) or 1, _BLOCK):
-            floats = values[begin : begin + _BLOCK].astype(np.float32)
-            scale = np.abs(floats).max(axis=1, initial=0)[:, None] / _BYTE
-            codes = np.rint(np.divide(floats, scale, out=np.zeros_like(floats), where=scale > 0))
-            append(codes=codes.astype(np.int8), scales=scale[:, 0])
-            count += int(np.count_nonzero(scale))
+            codes, scales = coded(values[begin : begin + _BLOCK].astype(np.float32))
+            append(codes=codes, scales=scales)
+            count += int(np.count_nonzero(scales))
     return count
 
 

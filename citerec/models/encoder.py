@@ -304,10 +304,20 @@ class StaticEncoder(Encoder):
         return vectors
 
 
-def write_table(folder: Path, codes: "NDArray[np.int8]", scales: "NDArray[np.float32]") -> None:
-    """Puts a table of bytes, (tokens, dimension), with the scales of its rows in the place of that of a folder."""
+def coded(vectors: "NDArray[np.float32]") -> tuple["NDArray[np.int8]", "NDArray[np.float32]"]:
+    """Vectors, (rows, dimension), as codes of a byte for each number, and a scale for each row; zeros have scale 0."""
+    import numpy as np
+
+    scales = np.abs(vectors).max(axis=1, initial=0) / np.float32(127)
+    codes = np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0)
+    return np.rint(codes).astype(np.int8), scales
+
+
+def write_table(folder: Path, table: "NDArray[np.float32]") -> None:
+    """Puts a table, (tokens, dimension), as codes of a byte, in the place of that of a folder."""
     from safetensors.numpy import save_file
 
+    codes, scales = coded(table)
     save_file({TABLE: codes, SCALES: scales}, folder / WEIGHTS)
 
 

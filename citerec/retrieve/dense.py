@@ -116,10 +116,11 @@ class DenseRetriever(Retriever):
         return cls(folder, settings, index)
 
     @classmethod
-    def provenance_at(cls, index: Path, _settings: Any) -> Provenance:
-        """What the encoder of the vectors learnt from."""
-        folder = generation_of(index) / cls.name
-        return provenance_of_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
+    def provenance_at(cls, index: Path, settings: Any) -> Provenance:
+        """What the encoder of the vectors learnt from, and that of the queries if it is another one."""
+        folder, queries = generation_of(index) / cls.name, getattr(settings, "queries", None)
+        provenance = provenance_of_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
+        return provenance | provenance_of_part(queries) if queries else provenance
 
     def __init__(self, folder: Path, settings: Any, index: OpenIndex) -> None:
         chosen: Any = self.Settings() if settings is None else settings
@@ -170,14 +171,17 @@ class DenseRetriever(Retriever):
         texts = [topic.passage if dense.neighbours else topic.text for topic in topics]
         has_vector, own = self.vectors.of(self.papers.rows([topic.citing_id or "" for topic in topics]))
         titled = [at for at, topic in enumerate(topics) if not has_vector[at] and topic.citing_title and dense.citing]
-        later = [at for at, topic in enumerate(topics) if dense.near and cites_before(topic) and words_near(topic)]
-        texts += [topics[at].citing_title for at in titled] + [words_near(topics[at]) for at in later]
+        near_words = (words_near(topic) if dense.near and cites_before(topic) else "" for topic in topics)
+        later = {at: words for at, words in enumerate(near_words) if words}
+        texts += [*(topics[at].citing_title for at in titled), *later.values()]
         vectors, titles, near = np.split(encoder.encode(texts), np.cumsum([len(topics), len(titled)]))
-        vectors[later] = _normalised(vectors[later] + np.float32(dense.near) * near)
-        citing = np.zeros_like(vectors)
-        citing[has_vector] = own
-        citing[titled] = titles
-        return self._with_cited(_normalised(vectors + np.float32(dense.citing) * citing), topics)
+        vectors[[*later]] = _normalised(vectors[[*later]] + np.float32(dense.near) * near)
+        if dense.citing:
+            citing = np.zeros_like(vectors)
+            citing[has_vector] = own
+            citing[titled] = titles
+            vectors = _normalised(vectors + np.float32(dense.citing) * citing)
+        return self._with_cited(vectors, topics)
 
     def _with_cited(self, vectors: Vector, topics: Sequence[Topic]) -> Vector:
         """The vectors of topics, moved towards the papers that their drafts cite and that are nearest to them."""
@@ -256,7 +260,7 @@ def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
 NAME = "profile"
 
 _YEARS = 64
-_AGAIN = 120  # papers beyond those wanted that are scored again: codes of vectors may order near ones otherwise
+_AGAIN = 120  # papers beyond those wanted that are scored again, the nearest of their vectors in half precision
 _DIGITS = 6  # a sum in float32 differs in the seventh digit by where a row lies: equal profiles must score the same
 _NO_LIMIT = 1 << 15  # later than every year, known or not
 

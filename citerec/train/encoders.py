@@ -14,7 +14,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from citerec.contexts.provenance import PROVENANCE, provenance_of_part
+from citerec.contexts.provenance import PROVENANCE, Provenance, digests_of, provenance_of_part
 from citerec.contexts.topic import clean, topic_of
 from citerec.errors import InputError
 from citerec.files.parallel import in_parts
@@ -32,6 +32,7 @@ from citerec.models.encoder import (
 )
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, load_tokenizer, open_sentence_transformer
+from citerec.records import Context
 from citerec.rerank import cross_encoder
 from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Scores, TextOptions, pair_of
@@ -378,9 +379,11 @@ def train_static(
         def save(folder: Path) -> None:
             _saved(encoder)(folder)
             if options.dimension:
-                write_table(folder, *learner.compressed(options.dimension))
+                write_table(folder, learner.compressed(options.dimension))
 
-        return shared.write_model(STATIC_DIRECTORY, out, manifest, provenance_of_part(of.model), save)
+        return shared.write_model(
+            STATIC_DIRECTORY, out, manifest, learner.provenance | provenance_of_part(of.model), save
+        )
 
 
 class _StaticLearner:
@@ -390,6 +393,7 @@ class _StaticLearner:
         rows: The rows of the papers.
         texts: The tokens of each.
         sentences: How many citing sentences are learnt from.
+        provenance: That of the sentences.
     """
 
     def __init__(self, index: Path, vectors: Vectors, own: Training) -> None:
@@ -423,12 +427,16 @@ class _StaticLearner:
                 self.texts += tokens([paper_text(paper) for paper in part])
                 self._titles += map(len, tokens([paper.title for paper in part]))
             ids, held_out = mapped(generation_of(index) / COLUMNS / "ids.npy"), {*self._dev}
-            about: list[tuple[int, Tokens]] = []  # the number of the cited paper of each citing sentence, its tokens
-            for sentences in in_parts(itertools.islice(store.searchable_citances(), self.options.limit), _PART):
+            self._about: list[tuple[int, Tokens]] = []  # the number of the paper that each sentence cites, its tokens
+            digests, most = set[str](), self.options.limit if self.options.pairs else 0
+            for sentences in in_parts(itertools.islice(store.searchable_citances(), most), _PART):
                 rows = rows_of(ids, (one.cited.paper_id for one in sentences)).tolist()
-                cited = zip(map(numbers.get, rows), tokens([clean(one.text) for one in sentences]), strict=True)
-                about += [(number, text) for number, text in cited if number is not None and number not in held_out]
-        self._about, self.sentences = about, len(about)
+                texts = tokens([clean(one.text) for one in sentences])
+                for number, text, one in zip(map(numbers.get, rows), texts, sentences, strict=True):
+                    if number is not None and number not in held_out:
+                        self._about.append((number, text))
+                        digests.update(digests_of(Context(text=one.text, citing_id=one.citing_id)))
+        self.sentences, self.provenance = len(self._about), Provenance(frozenset(digests))
         self.model = StaticEmbedding(tokenizer, embedding_weights=self._begin(tokenizer.get_vocab_size()))
         self.model.to(own.device)
 
@@ -504,18 +512,15 @@ class _StaticLearner:
             if len(sentence) and len(self.texts[number]):
                 yield sentence, self.texts[number]
 
-    def compressed(self, dimension: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-        """The table in the dimensions in which papers differ most, a byte a number, and the scales of its rows."""
+    def compressed(self, dimension: int) -> NDArray[np.float32]:
+        """The table in the dimensions in which papers differ most, (tokens, dimension)."""
         import torch
 
         with torch.inference_mode():
             table = self.model.embedding.weight.float().cpu().numpy()
             sample = self._encoded([self.texts[number] for number in self.examples[:_SAMPLE]]).cpu().numpy()
         _, axes = np.linalg.eigh(sample.T @ sample)  # by how much of the vectors is on each, least first
-        table = table @ axes[:, -dimension:]
-        scales = np.abs(table).max(axis=1) / 127
-        codes = np.rint(table / np.where(scales, scales, 1)[:, None]).astype(np.int8)
-        return codes, scales.astype(np.float32)
+        return np.asarray(table @ axes[:, -dimension:], np.float32)
 
     def _text(self, number: int, random: np.random.Generator) -> Tokens:
         """The tokens of a paper, or of a passage of it."""

@@ -83,8 +83,7 @@ def test_words_and_vectors_together_beat_words(acm: Path, shared: Path, defaults
     assert defaults == pytest.approx((0.370, 0.542, 0.273), abs=0.001)
     encode_index(acm, DenseOptions("all-MiniLM-L6-v2", vectors=(shared / "acm" / "minilm-l6",)))
     hybrid = measured(acm, contexts, system="hybrid")
-    # Two contexts may differ: the encoder's last digits are the processor's.
-    assert hybrid == pytest.approx((0.475, 0.715, 0.335), abs=0.007)
+    assert hybrid == pytest.approx((0.474, 0.712, 0.335), abs=0.003)  # the encoder's last digits are the processor's
     ratios = [both / alone for both, alone in zip(hybrid, defaults, strict=True)]
     assert all(ratio >= promised for ratio, promised in zip(ratios, (1.22, 1.27, 1.17), strict=True))
 

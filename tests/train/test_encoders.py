@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from citerec.contexts.provenance import provenance_of_part
+from citerec.contexts.provenance import Provenance, provenance_of_part
+from citerec.contexts.read import read_contexts
 from citerec.errors import ModelError
-from citerec.index.build import build_index, encode_index
+from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index
 from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder, StaticManifest
 from citerec.recommend import Recommender
@@ -52,9 +53,9 @@ def train(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Train:
     """Trains with what the test changes, with a tokenizer that knows the words of the rule."""
     words = write_tiny_scibert(tmp_path_factory.mktemp("models") / "words", [" ".join(WORDS)])
 
-    def call(out: Path, epochs: int = 20) -> StaticManifest:
+    def call(out: Path, index: Path = planted, epochs: int = 20, **changes: Any) -> StaticManifest:
         schedule = Schedule(learning_rate=3e-2, epochs=epochs, evaluations=4, checkpoint_every=1)
-        return train_static(planted, out, StaticOptions(base=str(words), batch=32), schedule)
+        return train_static(index, out, StaticOptions(base=str(words), batch=32, **changes), schedule)
 
     return call
 
@@ -75,6 +76,26 @@ def test_it_learns_the_rule_and_encodes_queries_and_papers(train: Train, planted
         pytest.raises(ModelError, match="no static encoder that learnt the vectors of"),
     ):
         recommender.search("graphs <REF>", 5)
+
+
+def test_a_table_of_bytes_is_as_good_and_citing_sentences_are_said_to_be_learnt_from(
+    train: Train, planted: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(planted, index := tmp_path / "index")
+    contexts = [{"text": f"Graphs {n} <REF>.", "citing_id": f"c{n}", "cited_ids": [f"p{n:03}"]} for n in range(300)]
+    sentences = write_lines(tmp_path / "contexts.jsonl", contexts)
+    add_to_index([], index, BuildOptions(citances=(sentences,)))
+    manifest = train(tmp_path / "static", index, dimension=7)
+    assert manifest.dev[FOUND] > 0.9 and manifest.training["sentences"] == 270, "of papers that are not held out"
+    encoder = Encoder.open(str(tmp_path / "static"))
+    same, other = (encoder.encode(["graphs trees"]) @ encoder.encode(["trees graphs", "parsing we"]).T)[0]
+    assert encoder.dimension == 7 and same == pytest.approx(1, abs=1e-6) and other < 0.9
+    learnt = provenance_of_part(tmp_path / "static")
+    assert len(learnt.trained_on) == 2 * 270 and learnt.trained_on < Provenance.of(read_contexts(sentences)).trained_on
+    train(tmp_path / "alone", index, epochs=1, pairs=0)
+    assert provenance_of_part(tmp_path / "alone") == Provenance(), "it read no sentence"
+    with Recommender.open(index, Recipe.load("dense", [f"dense.queries={tmp_path / 'static'}"])) as recommender:
+        assert recommender.provenance == learnt
 
 
 def test_it_opens_without_torch_sentence_transformers_reads_it_and_damage_is_said(train: Train, tmp_path: Path) -> None:
