@@ -469,16 +469,20 @@ class Index:
             out: The index directory.
             on_progress: Called as the work goes on.
             options: Attributes of `citerec.index.build.BuildOptions`, such as `citances=[FILE]`: files of contexts
-                whose sentences help to find the papers that they cite.
+                whose sentences help to find the papers that they cite. With `dense=None` papers get no vectors; by
+                default all-MiniLM-L6-v2 makes them where it is installed, up to 20,000, else an encoder that comes
+                with citerec.
 
         Raises:
             SourceError: A source is missing, broken, empty, or of no known format.
             BuildError: Too many records are bad, or the disk is full, or another build is running.
         """
         from citerec.index.build import build_index
+        from citerec.index.vectors import DenseOptions
 
         with _as_files(papers) as sources:
-            build_index(sources, Path(out), _build_options(**options), on_progress)
+            how = _build_options(**{"dense": DenseOptions(), **options})
+            build_index(sources, Path(out), how, on_progress)
         return cls(out)
 
     def add(self, papers: Papers, *, on_progress: Progress = no_progress, **options: Any) -> None:
@@ -515,7 +519,7 @@ class Index:
 
     def encode(
         self,
-        model: str = "all-MiniLM-L6-v2",
+        model: str = "",
         *,
         parallelism: Parallelism = HERE,
         on_progress: Progress = no_progress,
@@ -526,7 +530,7 @@ class Index:
         An interrupted run is resumed.
 
         Args:
-            model: The encoder of the papers, and later of the queries: a folder, or a name.
+            model: The encoder of the papers, and later of the queries: a folder, or a name; by default that of `build`.
             parallelism: Ray, or a number of processes (docs/scale.md).
             on_progress: Called as the work goes on.
             options: Further attributes of `citerec.index.vectors.DenseOptions`, such as `backend="onnx-int8"`.

@@ -141,5 +141,5 @@ def shipped(*parts: str) -> Path:
     """A file or folder that comes with citerec: inside the wheel, or in its place in a checkout."""
     package = Path(__file__).parent
     inside = package.joinpath("shipped", *parts)
-    folder = package.parent / "indexes" if parts[0] in ("recipes", "ranker") else package.parent
+    folder = package.parent / "indexes" if parts[0] in ("recipes", "ranker", "encoder") else package.parent
     return inside if inside.exists() else folder.joinpath(*parts)

@@ -24,7 +24,6 @@ from citerec.evaluation.tables import Table, left, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
 from citerec.index.manifest import may_hold_index
-from citerec.models.find import DEFAULT_ENCODER
 from citerec.sources import fetch
 from citerec.sources.base import CORPORA, Cut
 from citerec.sources.fetch import Manner, Place, estimate
@@ -142,7 +141,7 @@ def get(
         if bad := sum(part.bad for part in data.parts):
             note(f"Records that could not be read: {bad:,}. See {data.folder / 'quarantine.jsonl'}")
     if built and not only_estimate:
-        indexes.build((data.folder,), out=built, building=indexes.Building(model=DEFAULT_ENCODER))
+        indexes.build((data.folder,), out=built)
 
 
 def update(

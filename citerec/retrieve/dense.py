@@ -119,8 +119,8 @@ class DenseRetriever(Retriever):
     def provenance_at(cls, index: Path, settings: Any) -> Provenance:
         """What the encoder of the vectors learnt from, and that of the queries if it is another one."""
         folder, queries = generation_of(index) / cls.name, getattr(settings, "queries", None)
-        provenance = provenance_of_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
-        return provenance | provenance_of_part(queries) if queries else provenance
+        made_by = provenance_of_part(find_model(DenseManifest.read(folder).model)) if has_vectors(folder) else NOTHING
+        return made_by | provenance_of_part(queries) if queries else made_by
 
     def __init__(self, folder: Path, settings: Any, index: OpenIndex) -> None:
         chosen: Any = self.Settings() if settings is None else settings

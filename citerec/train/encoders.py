@@ -32,7 +32,7 @@ from citerec.models.encoder import (
 )
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, load_tokenizer, open_sentence_transformer
-from citerec.records import Context
+from citerec.records import Context, Paper
 from citerec.rerank import cross_encoder
 from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Scores, TextOptions, pair_of
@@ -314,6 +314,7 @@ _DEV = 2000  # papers held out, at most a tenth
 _SHORT, _LONG = 12, 60
 _TEMPERATURE = 0.05
 _PASSAGES = 0.5  # share of the papers of which a passage is paired with the rest; of the others it is the title
+_UNKNOWN = "[UNK]"
 _SAMPLE = 20_000  # papers that tell which dimensions are kept
 
 Tokens = NDArray[np.int32]
@@ -328,6 +329,7 @@ class StaticOptions:
 
     Attributes:
         base: The model whose tokenizer it gets, as for `find_model`.
+        vocabulary: Tokens of a tokenizer of its own (WordPiece), which it learns from the papers, in place of `base`'s.
         max_tokens: How many tokens of a paper it learns from.
         cut: Share of the papers of a step of which only a passage is read: it learns to place it where the whole
             paper is, and so what queries need.
@@ -340,6 +342,7 @@ class StaticOptions:
     """
 
     base: str = DEFAULT_ENCODER
+    vocabulary: Positive | None = None
     max_tokens: Positive = 192
     cut: Share = 0.5
     contrast: Amount = 0.3
@@ -398,13 +401,9 @@ class _StaticLearner:
 
     def __init__(self, index: Path, vectors: Vectors, own: Training) -> None:
         from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-        from tokenizers import Tokenizer
 
         self.options, self._values, self._seed = own.options, vectors.values, own.schedule.seed
         self._random = np.random.default_rng((self._seed, 1))
-        base = load_tokenizer(self.options.base).backend_tokenizer
-        tokenizer = Tokenizer.from_str(without_special_tokens(base.to_str()))
-        tokenizer.no_truncation()
         rows = np.random.default_rng(self._seed).permutation(np.flatnonzero(vectors.has_vector))
         self.rows = np.sort(rows[: self.options.limit])
         if len(self.rows) < 2:
@@ -412,6 +411,10 @@ class _StaticLearner:
             raise InputError(fault, "Give a larger index.")
         self.texts, self._titles = list[Tokens](), list[int]()  # and how many tokens the title of each has
         numbers = {row: number for number, row in enumerate(self.rows.tolist())}
+
+        def papers() -> Iterator[Paper]:
+            return (paper for row, paper in enumerate(store.all_papers()) if row in numbers)
+
         order = np.random.default_rng((self._seed, 2)).permutation(len(self.rows))
         dev = max(1, min(_DEV, len(self.rows) // 10))
         self._dev, self.examples = order[:dev].tolist(), order[dev:].tolist()
@@ -421,8 +424,8 @@ class _StaticLearner:
             return [np.array(one.ids[: self.options.max_tokens], np.int32) for one in encoded]
 
         with contextlib.closing(open_store(index)) as store:
-            papers = (paper for row, paper in enumerate(store.all_papers()) if row in numbers)
-            for part in in_parts(papers, _PART):
+            tokenizer = self._tokenizer(map(paper_text, papers()))
+            for part in in_parts(papers(), _PART):
                 own.on_progress("reading", len(self.texts), len(numbers))
                 self.texts += tokens([paper_text(paper) for paper in part])
                 self._titles += map(len, tokens([paper.title for paper in part]))
@@ -439,6 +442,22 @@ class _StaticLearner:
         self.sentences, self.provenance = len(self._about), Provenance(frozenset(digests))
         self.model = StaticEmbedding(tokenizer, embedding_weights=self._begin(tokenizer.get_vocab_size()))
         self.model.to(own.device)
+
+    def _tokenizer(self, texts: Iterator[str]) -> Any:
+        """The tokenizer of the base, or one that is learnt from some texts; without tokens around a text."""
+        from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+        if self.options.vocabulary is None:
+            base = load_tokenizer(self.options.base).backend_tokenizer
+            tokenizer = Tokenizer.from_str(without_special_tokens(base.to_str()))
+            tokenizer.no_truncation()
+            return tokenizer
+        tokenizer = Tokenizer(models.WordPiece(unk_token=_UNKNOWN))
+        tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+        tokenizer.train_from_iterator(
+            texts, trainers.WordPieceTrainer(vocab_size=self.options.vocabulary, special_tokens=[_UNKNOWN])
+        )
+        return tokenizer
 
     def _begin(self, count: int) -> NDArray[np.float32]:
         """Vectors of tokens to begin with: by how much the papers with a token differ from all.

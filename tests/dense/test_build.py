@@ -1,5 +1,6 @@
 """Vectors made here: a row for each paper, nothing encoded twice, whatever stops it."""
 
+import importlib.util
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +54,23 @@ def test_only_what_changed_is_encoded_again(tmp_path: Path, model: str, encoded:
     np.testing.assert_array_equal(vectors_of(index).values[rows_of(index, ids)], before)
     build(index, [changed, *papers[4:]], DenseOptions(model, max_tokens=16))
     assert len(encoded) == 2 + 37, "a model that reads less of a text makes other vectors"
+
+
+def test_papers_get_vectors_unasked_by_the_best_encoder_that_is_here(
+    tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "all-MiniLM-L6-v2" in DenseOptions().for_papers(20_000).model
+    assert DenseOptions().for_papers(20_001).model == DenseOptions("citerec-static").for_papers(9).model
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else find_spec(name))
+    Index.build(papers_of(40), tmp_path / "index")
+    manifest = vectors_of(tmp_path / "index").manifest
+    assert (manifest.model, manifest.without_vector) == ("citerec-static", 0)
+    assert Index.open(tmp_path / "index").default_system == "hybrid+ltr"
+    build(tmp_path / "index", papers_of(40), DenseOptions(model))
+    assert Index.build(tmp_path / "index", tmp_path / "copy").default_system == "hybrid+ltr"
+    assert vectors_of(tmp_path / "copy").manifest.model == model, "an index brings its own"
+    assert Index.build(papers_of(40), tmp_path / "words", dense=None).default_system == "bm25"
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ def test_the_life_of_an_index(citerec_here: Citerec, tmp_path: Path) -> None:
     assert added.startswith("indexes/zoo brought up to date: 21 papers.\n")
     assert "1990–2020" in citerec_here("index", "info", "indexes/zoo").stdout
     described = json.loads(citerec_here("index", "info", "indexes/zoo", "--format", "json").stdout)
-    assert (described["counts"]["papers"], described["default_system"]) == (21, "bm25")
+    assert (described["counts"]["papers"], described["default_system"]) == (21, "hybrid+ltr")
     assert described["default_settings"]["words"]["bm25"]["k1"] == 1.2
     assert "indexes/zoo" in citerec_here("index", "info").stdout
     assert "whole" in citerec_here("index", "verify").stdout

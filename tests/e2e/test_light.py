@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import DEMO, ROOT
-from tests.tiny_models import write_tiny_static
 
 pytestmark = pytest.mark.slow
 
@@ -69,10 +68,9 @@ def test_an_author_needs_no_more(light: Path, tmp_path: Path, citerec: Callable[
     citerec("check", "draft.tex", "--bib", "mine.bib", "--index", "mine")
     citerec("fill", "draft.tex", "--bib", "mine.bib", "--index", "mine", "--yes")
     assert "\\cite{wc}" in (tmp_path / "draft.tex").read_text()
-    lines = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8")
-    static = write_tiny_static(tmp_path / "static", [lines])
-    citerec("index", "encode", "demo", "--model", static)
-    assert json.loads(citerec("recommend", SENTENCE, "--index", "demo", "--format", "json", "--system", "hybrid+ltr"))
+    described = json.loads(citerec("index", "info", "demo", "--format", "json"))
+    assert (described["vectors"]["model"], described["default_system"]) == ("citerec-static", "hybrid+ltr")
+    assert "-c backend=onnx-int8, after pip install" in citerec("index", "info", "demo")
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}})
     told = f"Content-Length: {len(asked)}\r\n\r\n{asked}"
     command = [light / "citerec", "lsp", "--index", tmp_path / "demo"]

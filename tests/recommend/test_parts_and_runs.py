@@ -133,12 +133,12 @@ def test_what_is_no_run_no_qrels_and_no_answer(demo_index: Path, tmp_path: Path)
 def test_the_index_of_papers_in_memory_and_a_system_that_is_sent_to_an_index_of_others(tmp_path: Path) -> None:
     papers = [Paper("1", "Okapi at TREC", year=1994), Paper("2", "Attention is all you need", year=2017)]
     index = Index.build(iter(papers), tmp_path / "index")
-    assert (len(index), index.default_system, index.papers([1])["1"]) == (2, "bm25", papers[0])
+    assert (len(index), index.default_system, index.papers([1])["1"]) == (2, "hybrid+ltr", papers[0])
     with index.recommender() as recommender:
         sent = pickle.dumps(recommender)
     index.add([Paper("3", "BERT", abstract="Attention in both directions.", year=2019)])
     with Index.open(tmp_path / "index").recommender() as recommender:
-        assert [hit.paper.paper_id for hit in recommender.search("attention <REF>")] == ["2", "3"]
+        assert [hit.paper.paper_id for hit in recommender.search("attention <REF>", 2)] == ["2", "3"]
     with pytest.raises(IndexUnusableError, match="other papers"):
         pickle.loads(sent)
     with pytest.raises(InputError, match="there are no papers"):

@@ -85,7 +85,7 @@ def test_a_table_of_bytes_is_as_good_and_citing_sentences_are_said_to_be_learnt_
     contexts = [{"text": f"Graphs {n} <REF>.", "citing_id": f"c{n}", "cited_ids": [f"p{n:03}"]} for n in range(300)]
     sentences = write_lines(tmp_path / "contexts.jsonl", contexts)
     add_to_index([], index, BuildOptions(citances=(sentences,)))
-    manifest = train(tmp_path / "static", index, dimension=7)
+    manifest = train(tmp_path / "static", index, dimension=7, vocabulary=100)
     assert manifest.dev[FOUND] > 0.9 and manifest.training["sentences"] == 270, "of papers that are not held out"
     encoder = Encoder.open(str(tmp_path / "static"))
     same, other = (encoder.encode(["graphs trees"]) @ encoder.encode(["trees graphs", "parsing we"]).T)[0]

@@ -89,33 +89,42 @@ class Postings:
     def _having(self) -> int:
         return _having(self._lengths)
 
-    def _columns(self, terms: Sequence[str], bm25: Parameters) -> Iterator[tuple[int, NDArray[np.int32], Floats]]:
-        """Of those terms that the vocabulary has: the place among them all, the rows of their texts, the scores."""
-        numbers = np.array([*map(hash_of, terms)], np.uint64)
-        places = places_of(self._terms, numbers)
-        for at in np.flatnonzero(places >= 0).tolist():
-            begin, end = self._begins[places[at] : places[at] + 2].tolist()
-            rows, scores = self._rows[begin:end], self._scores[begin:end]
-            if bm25 != (K1, B):
-                built, wanted = self._norms(K1, B)[rows], self._norms(*bm25)[rows]
-                weight = inverse_frequency(len(rows), self._having)
-                times = np.rint(scores * built / (weight - scores))
-                scores = (weight * times / (times + wanted)).astype(np.float32)
-            yield at, rows, scores
+    def _places(self, terms: Sequence[str]) -> tuple[Rows, Rows]:
+        """Which of some terms the vocabulary has, and their places in it."""
+        places = places_of(self._terms, np.array([*map(hash_of, terms)], np.uint64))
+        known = np.flatnonzero(places >= 0)
+        return known, places[known]
+
+    def _scored(self, scores: Floats, rows: NDArray[Any], having: Any, bm25: Parameters) -> Floats:
+        """The scores of texts at some rows for a term that so many have, from those in the files."""
+        if bm25 == (K1, B):
+            return scores
+        built, wanted = self._norms(K1, B)[rows], self._norms(*bm25)[rows]
+        weight = inverse_frequency(having, self._having)
+        times = np.rint(scores * built / (weight - scores))
+        return np.asarray(weight * times / (times + wanted), np.float32)
 
     def add(self, scores: Floats, terms: Mapping[str, float], weight: float = 1.0, bm25: Parameters = (K1, B)) -> None:
         """Adds to the scores of all texts, (texts,), those of some terms, each with its weight."""
         weights = [*terms.values()]
-        for at, rows, of_rows in self._columns([*terms], bm25):
+        for at, place in zip(*map(np.ndarray.tolist, self._places([*terms])), strict=True):
+            begin, end = self._begins[place : place + 2].tolist()
+            rows = self._rows[begin:end]
+            of_rows = self._scored(self._scores[begin:end], rows, end - begin, bm25)
             np.add.at(scores, rows, of_rows * np.float32(weight * weights[at]))
 
     def scores_of(self, rows: Rows, terms: Sequence[str], bm25: Parameters) -> Floats:
         """The scores of some terms in some texts, (rows, terms); 0 where a text lacks the term."""
         table = np.zeros((len(rows), len(terms)), np.float32)
-        for at, having, scores in self._columns(terms, bm25):
-            # Of one type: else all rows of the term would be made of the other.
-            where = places_of(having, rows.astype(having.dtype))
-            table[:, at] = np.where(where >= 0, scores[where], np.float32(0))
+        known, places = self._places(terms)
+        begins, ends = self._begins[places], self._begins[places + 1]
+        low, high = (np.tile(one, (len(rows), 1)) for one in (begins, ends))
+        while (searched := low < high).any():  # in the lists of all terms at once: a list has few of the texts
+            middle = (low + high) // 2
+            below = self._rows[np.where(searched, middle, 0)] < rows[:, None]
+            low, high = np.where(searched & below, middle + 1, low), np.where(searched & ~below, middle, high)
+        at, of = np.nonzero((low < ends) & (self._rows[np.minimum(low, len(self._rows) - 1)] == rows[:, None]))
+        table[at, known[of]] = self._scored(self._scores[low[at, of]], rows[at], (ends - begins)[of], bm25)
         return table
 
 
