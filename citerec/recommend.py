@@ -176,6 +176,7 @@ class Recommender:
         """
         folders = {name: generation_of(self.path) / name for name in self.recipe.retrievers}
         folders |= {part.name: part.folder for part in self._rerankers if part.folder}
+        folders |= {f"{part.name} queries": Path(part.queries_by) for part in self.retrievers if part.queries_by}
         files = {name: folder / MANIFEST for name, folder in folders.items()}
         encoders = {f"{name} encoder": (read_json(path) or {}).get("identity") for name, path in files.items()}
         for part in map(type, (*self.retrievers, *self._rerankers)):

@@ -26,8 +26,10 @@ from citerec.index.vectors import DenseManifest, DenseOptions, SearchKind, encod
 from citerec.models.find import DEFAULT_ENCODER, SHIPPED_ENCODER, usual_encoder
 from citerec.recommend import Index, Recommender
 from citerec.retrieve.base import RETRIEVERS
+from citerec.retrieve.dense import DenseSettings, encoder_of_queries
 from citerec.settings import INDEXES, shipped
 from citerec.systems import Recipe, all_settings, default_system, system_needs
+from citerec.train.encoders import train_queries
 
 _SHOWN = 10  # fields of study, and venues
 # Fields of DenseOptions that are no settings.
@@ -135,6 +137,7 @@ def build(
             building.read_as, building.max_bad, parallelism, building.citances, layout, store=store, dense=dense
         )
         build_index(sources, out, how, on_progress)
+        train_queries(out, on_progress)
     say(*_parts_of(describe(out), "built"))
 
 
@@ -227,6 +230,7 @@ def encode(
         raise UsageError("--on is about encoding: leave it out with --vectors PATH")
     with options.working(encoding.on, encoding.workers, here=1) as (parallelism, on_progress):
         message = part.encode(path, dense, on_progress, parallelism)
+        train_queries(path, on_progress)
     say(message or _vectors_in(generation_of(path) / part.name))
 
 
@@ -328,6 +332,7 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
     """What was done with an index, or its size; what it holds, and how it is searched."""
     manifest, counts, vectors = description.manifest, description.manifest.counts, description.vectors
     folder = generation_of(description.path)
+    queries = vectors and encoder_of_queries(description.path, DenseSettings(), vectors)
     facts = {
         "papers": f"{counts.papers:,}",
         "  with abstract": _of(counts.with_abstract, counts.papers),
@@ -339,6 +344,7 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
         "of papers not in the index": f"{counts.unmatched:,}",
         "sources": ", ".join([counted(len(manifest.sources), "file"), *sorted({s.format for s in manifest.sources})]),
         "vectors": _vectors_in(folder / DENSE) if vectors else "none: papers are found by their words only",
+        "queries": queries and "have vectors by a static encoder that learnt those of the papers",
         "better vectors": _better_vectors(description),
         "engine": f"{manifest.engine} (citerec {manifest.citerec})",
         "store": manifest.store,

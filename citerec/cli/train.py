@@ -19,14 +19,17 @@ from citerec.evaluation.tables import OverSeeds, Table, left, right
 from citerec.files.progress import progress_bar
 from citerec.index.manifest import DENSE, find_index, generation_of, trained_of
 from citerec.index.vectors import has_vectors
+from citerec.models.encoder import BY_MODEL, BY_TITLES
 from citerec.records import EVENTS
 from citerec.rerank.cross_encoder import TextOptions
 from citerec.rerank.ltr import FEATURES
 from citerec.retrieve.base import RETRIEVERS
+from citerec.retrieve.dense import QUERIES
 from citerec.systems import choose, default_retrieval
 from citerec.train import ranking
 from citerec.train.encoders import (
     METRIC,
+    QUICK,
     EncoderOptions,
     RerankerOptions,
     StaticOptions,
@@ -148,22 +151,26 @@ def dense(
 def static(
     *,
     index: options.IndexPath = None,
-    out: learning.Out,
+    out: learning.OutOfIndex = None,
     base: learning.Base = "sentence-transformers/all-MiniLM-L6-v2",
     hyper: learning.Hyper = learning.Hyper(),
 ) -> None:
     """Train a static encoder, which needs no network: a text's vector is the mean of its tokens'.
 
-    It learns the vectors of the index's papers, whatever model made them; of --base only the tokenizer is used. It
-    encodes queries for them (-c dense.queries=FOLDER), or papers and queries (citerec index encode --model
-    FOLDER), on a machine that has no other model, and hundreds of times as fast.
+    It learns the vectors of the index's papers, whatever model made them; of --base only the tokenizer is used. In
+    the index itself, or where -c dense.queries=FOLDER names it, it encodes queries for them; with citerec index
+    encode --model FOLDER, papers and queries, on a machine that has no other model, and hundreds of times as fast.
 
     Example: citerec train static --index indexes/acm --out models/static
     """
-    settings = hyper.settings(StaticOptions, epochs=3, evaluations=5, learning_rate=3e-3)
-    manifest = hyper.train(train_static, settings, [find_index(index)], out, settings.of(StaticOptions, base=base))
-    papers, share, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
-    say(f"{out} trained on {papers:,} papers: {share:.1%} of those held out found first, cosine {cosine:.3f}.")
+    settings = hyper.settings(StaticOptions, **asdict(QUICK))
+    path = find_index(index)
+    place = out or trained_of(path, QUERIES)
+    manifest = hyper.train(train_static, settings, [path], place, settings.of(StaticOptions, base=base))
+    papers, dev = manifest.training["papers"], manifest.dev
+    by_model = f" (by their model {dev[BY_MODEL]:.1%})" if BY_MODEL in dev else ""
+    found = f"{dev[BY_TITLES]:.1%} of those held out are among the first ten for their titles{by_model}"
+    say(f"{place} trained on {papers:,} papers: {found}.")
 
 
 def ltr(

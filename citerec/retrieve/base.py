@@ -397,6 +397,7 @@ class Retriever(ABC):
         filters_itself: Whether `search` leaves out what the filters forbid. If it does not, the pipeline does so
             afterwards, and the list may become shorter than k.
         service: The web service that it asks, which gets words of the text; it needs no index. Empty for all others.
+        queries_by: The folder of a static encoder of queries that it uses, if any.
     """
 
     name: ClassVar[str]
@@ -404,6 +405,7 @@ class Retriever(ABC):
     Settings: ClassVar[type[PartSettings]] = PartSettings
     filters_itself: ClassVar[bool] = False
     service: ClassVar[str] = ""
+    queries_by: str | None = None
 
     @classmethod
     @abstractmethod

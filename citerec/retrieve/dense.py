@@ -23,9 +23,9 @@ from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.base import ENGINES
 from citerec.index.columns import CitingPapers, sentences_of
-from citerec.index.manifest import DENSE, Manifest, generation_of
+from citerec.index.manifest import DENSE, Manifest, generation_of, trained_of
 from citerec.index.vectors import DenseManifest, DenseOptions, Vectors, encode_command, has_vectors, places_of_best
-from citerec.models.encoder import BackendName, Encoder
+from citerec.models.encoder import BY_MODEL, BY_TITLES, BackendName, Encoder, StaticManifest
 from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest
 from citerec.records import NO_FILTERS, Filters, Paper
@@ -74,7 +74,7 @@ class DenseSettings(SearchSettings):
     queries: str | None = Field(
         default=None,
         description="folder of a static encoder that learnt these vectors (citerec train static), which then encodes "
-        "the query in place of their model",
+        "the query in place of their model; by default that of the index, if it is as good and no backend is set",
     )
 
 
@@ -118,8 +118,11 @@ class DenseRetriever(Retriever):
     @classmethod
     def provenance_at(cls, index: Path, settings: Any) -> Provenance:
         """What the encoder of the vectors learnt from, and that of the queries if it is another one."""
-        folder, queries = generation_of(index) / cls.name, getattr(settings, "queries", None)
-        made_by = provenance_of_part(find_model(DenseManifest.read(folder).model)) if has_vectors(folder) else NOTHING
+        if not has_vectors(folder := generation_of(index) / cls.name):
+            return NOTHING
+        manifest = DenseManifest.read(folder)
+        queries = encoder_of_queries(index, settings, manifest)
+        made_by = provenance_of_part(find_model(manifest.model))
         return made_by | provenance_of_part(queries) if queries else made_by
 
     def __init__(self, folder: Path, settings: Any, index: OpenIndex) -> None:
@@ -128,6 +131,7 @@ class DenseRetriever(Retriever):
         engine = ENGINES[index.manifest.engine]
         self.vectors = engine.vectors(folder, index.manifest, index.rows, chosen.probe)
         self.manifest = self.vectors.manifest
+        self.queries_by = encoder_of_queries(index.path, chosen, self.manifest)
         self._encoder: Any = None
         self._opening = threading.Lock()
         if index.manifest.fingerprint != self.manifest.store:
@@ -229,8 +233,8 @@ class DenseRetriever(Retriever):
     def open_encoder(self, manifest: DenseManifest) -> Any:
         """Opens the encoder that some vectors are from; it has an `identity` and a `dimension`."""
         model, length = manifest.model, manifest.max_tokens
-        if self.settings.queries:
-            return _static_encoder(self.settings.queries, manifest)
+        if self.queries_by:
+            return _static_encoder(self.queries_by, manifest)
         if self.settings.backend:
             return Encoder.open(model, backend=self.settings.backend, max_tokens=length)
         return Encoder.open_for_queries(model, manifest.backend, manifest.count, max_tokens=length)
@@ -242,12 +246,34 @@ def _normalised(vectors: Vector) -> Vector:
     return normalised
 
 
+QUERIES = "queries"
+"""The part of an index that is a static encoder of its queries."""
+_WORSE = 0.02
+"""How many fewer of the papers of titles it may find than their model: with .018 fewer, data/acm dev was as good."""
+
+
+def encoder_of_queries(index: Path, settings: Any, vectors: DenseManifest) -> str | None:
+    """The static encoder of queries; None where the model of the vectors encodes them.
+
+    It is that of the settings, or else that of the index, if this learnt the vectors that are there and finds the
+    papers of titles as well as their model.
+
+    Raises:
+        ModelError: That of the settings learnt other vectors, or one of them is damaged.
+    """
+    named, own = getattr(settings, "queries", None), trained_of(index, QUERIES)
+    if named or getattr(settings, "backend", None) or not own.is_dir():
+        return named
+    manifest = learnt(own, vectors)
+    is_as_good = manifest and manifest.dev[BY_TITLES] >= manifest.dev.get(BY_MODEL, 0.0) - _WORSE
+    return str(own) if is_as_good else None
+
+
 def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
     """A static encoder of queries; ModelError if it cannot be loaded, or learnt other vectors than these."""
-    from citerec.models.encoder import StaticEncoder, StaticManifest
+    from citerec.models.encoder import StaticEncoder
 
-    manifest = read_model_manifest(Path(find_model(name)), StaticManifest, "a static encoder", "Train it again.")
-    if manifest is None or manifest.teacher != {"model": vectors.model, "identity": vectors.identity}:
+    if not learnt(Path(find_model(name)), vectors):
         raise ModelError(
             f"{name!r} is no static encoder that learnt the vectors of {vectors.model}",
             "Make one: citerec train static",
@@ -255,6 +281,13 @@ def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
     encoder = StaticEncoder(name)
     encoder.identity = vectors.identity or encoder.identity
     return encoder
+
+
+def learnt(folder: Path, vectors: DenseManifest) -> StaticManifest | None:
+    """The manifest of a static encoder, if it is one that learnt some vectors; ModelError if it is damaged."""
+    manifest = read_model_manifest(folder, StaticManifest, "a static encoder", "Train it again: citerec train static")
+    teacher = {"model": vectors.model, "identity": vectors.identity}
+    return manifest if manifest and manifest.teacher == teacher else None
 
 
 NAME = "profile"
@@ -322,6 +355,7 @@ class ProfileRetriever(Retriever):
         self.settings = settings or ProfileSettings()
         dense = DenseSettings(neighbours=self.settings.neighbours, citing=self.settings.citing, cited=0)
         self._dense = DenseRetriever.open(index, dense)
+        self.queries_by = self._dense.queries_by
         self._words = WordsRetriever.open(index, WordSettings())
         said, citing = Vectors(index.folder / NAME), index.rows.citing
         if said.manifest.store != index.manifest.fingerprint or citing is None:

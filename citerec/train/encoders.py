@@ -4,6 +4,7 @@ Hard negatives are mined: they come from the candidates of the index on which th
 """
 
 import contextlib
+import importlib.util
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -16,16 +17,21 @@ from numpy.typing import NDArray
 
 from citerec.contexts.provenance import PROVENANCE, Provenance, digests_of, provenance_of_part
 from citerec.contexts.topic import clean, topic_of
-from citerec.errors import InputError
+from citerec.errors import InputError, ModelError
 from citerec.files.parallel import in_parts
+from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind
 from citerec.index.columns import COLUMNS, begins_of, mapped, rows_of
-from citerec.index.manifest import DENSE, generation_of, open_store
-from citerec.index.vectors import Vectors
+from citerec.index.manifest import DENSE, generation_of, open_store, trained_of
+from citerec.index.vectors import DenseManifest, Vectors, has_vectors
 from citerec.models.encoder import (
+    BY_MODEL,
+    BY_TITLES,
     WEIGHTS,
+    Encoder,
     StaticManifest,
     batches_by_length,
+    is_static,
     paper_text,
     without_special_tokens,
     write_table,
@@ -37,6 +43,7 @@ from citerec.rerank import cross_encoder
 from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Scores, TextOptions, pair_of
 from citerec.retrieve.base import Candidate
+from citerec.retrieve.dense import QUERIES, learnt
 from citerec.settings import Amount, Positive, Share
 from citerec.train import groups as shared
 from citerec.train.groups import Choice, Group, GroupTraining, How, Training, group_training
@@ -315,7 +322,13 @@ _SHORT, _LONG = 12, 60
 _TEMPERATURE = 0.05
 _PASSAGES = 0.5  # share of the papers of which a passage is paired with the rest; of the others it is the title
 _UNKNOWN = "[UNK]"
+_MANY = 20_000
+"""Vectors from which a static encoder of queries is learnt."""
+_FIRST, _ROUNDING = 10, 1e-5
 _SAMPLE = 20_000  # papers that tell which dimensions are kept
+
+QUICK = Schedule(learning_rate=3e-3, epochs=3, evaluations=5)
+"""How long and how fast a static encoder learns by default."""
 
 Tokens = NDArray[np.int32]
 
@@ -375,7 +388,7 @@ def train_static(
         manifest = StaticManifest(
             teacher={"model": of.model, "identity": of.identity},
             training=papers | own.facts(record),
-            dev={FOUND: record.best, **record.results},
+            dev={FOUND: record.best, **record.results, **learner.by_titles(vectors)},
         )
         encoder = SentenceTransformer(modules=[learner.model], device="cpu")
 
@@ -387,6 +400,21 @@ def train_static(
         return shared.write_model(
             STATIC_DIRECTORY, out, manifest, learner.provenance | provenance_of_part(of.model), save
         )
+
+
+def train_queries(index: Path, on_progress: Progress = no_progress, *, least: int = _MANY) -> bool:
+    """Makes a static encoder of the queries of an index (`encoder_of_queries`), where it is of use.
+
+    It is where no static encoder made the vectors, they are `least` or more, none has learnt them yet, and the packages
+    that train it are installed. It learns from titles and abstracts only. Returns whether it was made.
+    """
+    if not has_vectors(folder := generation_of(index) / DENSE) or not importlib.util.find_spec("sentence_transformers"):
+        return False
+    of, out = DenseManifest.read(folder), trained_of(index, QUERIES)
+    if of.count < least or is_static(of.model) or learnt(out, of):
+        return False
+    train_static(index, out, StaticOptions(pairs=0), QUICK, on_progress=on_progress)
+    return True
 
 
 class _StaticLearner:
@@ -410,6 +438,7 @@ class _StaticLearner:
             fault = f"{index} has vectors of {len(self.rows)} papers: too few to learn from"
             raise InputError(fault, "Give a larger index.")
         self.texts, self._titles = list[Tokens](), list[int]()  # and how many tokens the title of each has
+        self._tried: dict[str, int] = {}  # titles held out, with the numbers of their papers
         numbers = {row: number for number, row in enumerate(self.rows.tolist())}
 
         def papers() -> Iterator[Paper]:
@@ -418,6 +447,7 @@ class _StaticLearner:
         order = np.random.default_rng((self._seed, 2)).permutation(len(self.rows))
         dev = max(1, min(_DEV, len(self.rows) // 10))
         self._dev, self.examples = order[:dev].tolist(), order[dev:].tolist()
+        held_out = {*self._dev}
 
         def tokens(texts: Sequence[str]) -> list[Tokens]:
             encoded = tokenizer.encode_batch_fast(texts)
@@ -429,7 +459,9 @@ class _StaticLearner:
                 own.on_progress("reading", len(self.texts), len(numbers))
                 self.texts += tokens([paper_text(paper) for paper in part])
                 self._titles += map(len, tokens([paper.title for paper in part]))
-            ids, held_out = mapped(generation_of(index) / COLUMNS / "ids.npy"), {*self._dev}
+                places = enumerate(part, len(self.texts) - len(part))
+                self._tried |= {paper.title: at for at, paper in places if paper.title and at in held_out}
+            ids = mapped(generation_of(index) / COLUMNS / "ids.npy")
             self._about: list[tuple[int, Tokens]] = []  # the number of the paper that each sentence cites, its tokens
             digests, most = set[str](), self.options.limit if self.options.pairs else 0
             for sentences in in_parts(itertools.islice(store.searchable_citances(), most), _PART):
@@ -496,6 +528,28 @@ class _StaticLearner:
             own = (vectors * targets).sum(dim=1)
             nearest = (own >= (vectors @ targets.T).max(dim=1).values - 1e-6).float().mean()
         return round(float(nearest), 4), {"cosine": round(float(own.mean()), 4)}
+
+    def by_titles(self, vectors: Vectors) -> dict[str, float]:
+        """The share of papers held out whose vectors are among the ten nearest of all to their titles: `BY_TITLES`.
+
+        Titles are encoded by this encoder, and by the model of the vectors if it can be loaded here.
+        """
+        import torch
+
+        of, titles, numbers = vectors.manifest, [*self._tried], [*self._tried.values()]
+        with torch.inference_mode():
+            by_itself = self._encoded([self.texts[at][: self._titles[at]] for at in numbers]).cpu().numpy()
+        queries = {BY_TITLES: by_itself}
+        with contextlib.suppress(ModelError):
+            model = Encoder.open_for_queries(of.model, of.backend, of.count, max_tokens=of.max_tokens)
+            queries[BY_MODEL] = model.encode(titles)
+        own = {name: (of_titles * self._targets(numbers)).sum(axis=1) for name, of_titles in queries.items()}
+        nearer = {name: np.zeros(len(titles)) for name in queries}
+        for begin in range(0, len(self._values), _PART):
+            block = np.asarray(self._values[begin : begin + _PART], np.float32).T
+            for name, of_titles in queries.items():
+                nearer[name] += (of_titles @ block > own[name][:, None] + _ROUNDING).sum(axis=1)
+        return {name: round(float((count < _FIRST).mean()), 4) for name, count in nearer.items()}
 
     def _vectors(self, numbers: Sequence[int], random: np.random.Generator) -> tuple[Any, Any]:
         """The vectors that the encoder makes of some papers, and those that it should make, of length one."""

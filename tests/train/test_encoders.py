@@ -15,11 +15,21 @@ from citerec.contexts.provenance import Provenance, provenance_of_part
 from citerec.contexts.read import read_contexts
 from citerec.errors import ModelError
 from citerec.index.build import BuildOptions, add_to_index, build_index, encode_index
+from citerec.index.manifest import trained_of
 from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder, StaticManifest
 from citerec.recommend import Recommender
+from citerec.retrieve.dense import QUERIES
 from citerec.systems import Recipe
-from citerec.train.encoders import FOUND, METRIC, EncoderOptions, StaticOptions, train_encoder, train_static
+from citerec.train.encoders import (
+    FOUND,
+    METRIC,
+    EncoderOptions,
+    StaticOptions,
+    train_encoder,
+    train_queries,
+    train_static,
+)
 from citerec.train.groups import Choice, Schedule
 from tests.conftest import write_lines
 from tests.dense.conftest import write_arrays
@@ -68,14 +78,28 @@ def test_it_learns_the_rule_and_encodes_queries_and_papers(train: Train, planted
         title = recommender.search("graphs trees neural parsing <REF>", 1)[0].paper.title
     assert len({*title.split()} & {"graphs", "trees", "neural", "parsing"}) >= 3
     shutil.copytree(planted, tmp_path / "index")
+    shutil.copytree(tmp_path / "static", trained_of(tmp_path / "index", QUERIES))
+    with Recommender.open(tmp_path / "index", "dense") as recommender:
+        assert recommender.search("graphs trees neural parsing <REF>", 1)[0].paper.title == title, "the index's own"
+        assert "dense queries" in recommender.digests
     encode_index(tmp_path / "index", DenseOptions(str(tmp_path / "static")))
     with Recommender.open(tmp_path / "index", "dense") as recommender:
         assert len(recommender.search("graphs <REF>", PAPERS)) == PAPERS
+        assert "dense queries" not in recommender.digests, "these vectors it did not learn"
     with (
         Recommender.open(tmp_path / "index", of_queries) as recommender,
         pytest.raises(ModelError, match="no static encoder that learnt the vectors of"),
     ):
         recommender.search("graphs <REF>", 5)
+
+
+def test_an_index_makes_its_own_once_where_vectors_are_many_and_of_another_model(planted: Path, tmp_path: Path) -> None:
+    shutil.copytree(planted, index := tmp_path / "index")
+    assert not train_queries(index), "too few vectors"
+    assert train_queries(index, least=PAPERS) and not train_queries(index, least=PAPERS)
+    assert provenance_of_part(trained_of(index, QUERIES)) == Provenance()
+    encode_index(index, DenseOptions(str(trained_of(index, QUERIES))))
+    assert not train_queries(index, least=PAPERS), "a static encoder made them"
 
 
 def test_a_table_of_bytes_is_as_good_and_citing_sentences_are_said_to_be_learnt_from(
