@@ -1,9 +1,12 @@
-"""How good the ranker for everyone is where it did not learn: python benchmarks/ranker.py ACL_INDEX ACM_INDEX.
+"""How good the ranker for everyone is where it did not learn: python benchmarks/ranker.py ACL ACM ACL2 ACM2.
 
-Two questions, on dev of both corpora, with the leak rules on. How good are trees that learnt from the other one only?
-And how good are those that learnt from both, on citing papers that they did not see: the citing papers of data/acm are
-dealt into FOLDS parts, and each part is ranked by trees that learnt from data/acl and the other parts. Candidates are
-searched for once; docs/train.md has the commands that make the ranker itself.
+The indexes are of data/acl and data/acm, the first two with MiniLM's vectors, the others with those of static
+encoders that did not see the corpus in question: `citerec train static` on the others. Trees learn from both kinds of
+vectors, and are measured on each. Two questions, on dev of both corpora, with the leak rules on. How good are trees
+that learnt from the other corpus only? And how good are those that learnt from both, on citing papers that they did
+not see: the citing papers of data/acm are dealt into FOLDS parts, and each part is ranked by trees that learnt from
+data/acl and the other parts. Candidates are searched for once; docs/train.md has the commands that make the ranker
+itself.
 """
 
 import argparse
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from citerec.contexts.read import read_contexts
 from citerec.files.hashing import hash_sample
@@ -30,7 +34,8 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 DRAFT = DATA / "acm" / "contexts-dev-in-draft.jsonl"
 RECIPE = Path(__file__).with_name("ranker.toml")
 FOLDS = 4
-LIMIT = 1400  # contexts of data/acl, as in docs/train.md
+KINDS = ("MiniLM", "static")
+LIMIT = 4000  # contexts of data/acl, as in docs/train.md
 DEPTH, SEED = LtrSettings().depth, 0
 
 
@@ -47,28 +52,36 @@ class Ranked(NamedTuple):
 def main() -> None:
     """Prints the rows of indexes/ranker/DATASHEET.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("acl", type=Path, help="index of data/acl, with vectors")
-    parser.add_argument("acm", type=Path, help="index of data/acm, with vectors")
-    given = parser.parse_args()
-    acl = looked(given.acl, Choice(DATA / "acl" / "contexts-train.jsonl", limit=LIMIT).sides()[0])
+    parser.add_argument("indexes", type=Path, nargs=4, metavar="INDEX", help="data/acl, data/acm; the same, static")
+    of_acl, of_acm = (parser.parse_args().indexes[place::2] for place in (0, 1))
+    contexts = Choice(DATA / "acl" / "contexts-train.jsonl", limit=LIMIT).sides()[0]
+    acl = [looked(index, contexts) for index in of_acl]
     folds: list[list[Context]] = [[] for _ in range(FOLDS)]
     for context in read_contexts(DRAFT, cited=True):
         folds[fold_of(context)].append(context)
-    acm = [looked(given.acm, fold) for fold in folds]
-    draft, alone = (ranked(given.acm, DRAFT, in_draft=in_draft) for in_draft in (True, False))
-    elsewhere = ranked(given.acl, DATA / "acl" / "contexts-dev.jsonl", in_draft=False)
-    hybrid = scored_by(lambda one: one.features[:, list(FEATURES).index("fused")])
-    show("data/acl, hybrid", elsewhere, hybrid(elsewhere))
-    show("data/acl, without data/acl", elsewhere, scored_by(trees(acm))(elsewhere))
-    without = scored_by(trees([acl]))
-    parts = [scored_by(trees([acl, *(acm[other] for other in range(FOLDS) if other != fold)])) for fold in range(FOLDS)]
-    for name, contexts in (("data/acm, no draft", alone), ("data/acm, in the draft", draft)):
-        show(f"{name}, hybrid", contexts, hybrid(contexts))
-        show(f"{name}, without data/acm", contexts, without(contexts))
-        numbers = [fold_of(one.context) for one in contexts]
-        by_fold = [part(contexts) for part in parts]
-        show(f"{name}, other citing papers", contexts, [by_fold[fold][at] for at, fold in enumerate(numbers)])
-        show(f"{name}, the same, again 0", contexts, [by_fold[fold][at] for at, fold in enumerate(numbers)], again=0.0)
+    acm = [[looked(index, fold) for index in of_acm] for fold in folds]
+    others = [[*acl, *itertools.chain.from_iterable(acm[:fold] + acm[fold + 1 :])] for fold in range(FOLDS)]
+    without_acl, without_acm, *parts = Parallel(-1)(
+        delayed(learnt)(part) for part in ([*itertools.chain.from_iterable(acm)], acl, *others)
+    )
+    for kind, acl_index, acm_index in zip(KINDS, of_acl, of_acm, strict=True):
+        elsewhere = ranked(acl_index, DATA / "acl" / "contexts-dev.jsonl", in_draft=False)
+        show(f"{kind}, data/acl, hybrid", elsewhere, hybrid(elsewhere))
+        show(f"{kind}, data/acl, without data/acl", elsewhere, scored_by(trees(without_acl))(elsewhere))
+        for name, in_draft in (("data/acm, no draft", False), ("data/acm, in the draft", True)):
+            contexts_ranked = ranked(acm_index, DRAFT, in_draft=in_draft)
+            show(f"{kind}, {name}, hybrid", contexts_ranked, hybrid(contexts_ranked))
+            show(f"{kind}, {name}, without data/acm", contexts_ranked, scored_by(trees(without_acm))(contexts_ranked))
+            numbers = [fold_of(one.context) for one in contexts_ranked]
+            by_fold = [scored_by(trees(part))(contexts_ranked) for part in parts]
+            scores = [by_fold[fold][at] for at, fold in enumerate(numbers)]
+            show(f"{kind}, {name}, other citing papers", contexts_ranked, scores)
+            show(f"{kind}, {name}, the same, again 0", contexts_ranked, scores, again=0.0)
+
+
+def hybrid(contexts: Sequence[Ranked]) -> list[Any]:
+    """The scores of `hybrid`."""
+    return [one.features[:, list(FEATURES).index("fused")] for one in contexts]
 
 
 def fold_of(context: Context) -> int:
@@ -100,13 +113,20 @@ def ranked(index: Path, file: Path, *, in_draft: bool) -> list[Ranked]:
         ]
 
 
-def trees(parts: Sequence[Sequence[Example]]) -> Callable[[Ranked], Any]:
-    """Scores by trees that learnt from some examples."""
+def learnt(parts: Sequence[Sequence[Example]]) -> str:
+    """Trees that learnt from some examples, as LightGBM writes them."""
     examples = list(itertools.chain.from_iterable(parts))
-    model = learn_trees(examples, examples, FOR_EVERYONE, SEED, no_progress)
+    return str(learn_trees(examples, examples[:1], FOR_EVERYONE, SEED, no_progress).model_to_string())
+
+
+def trees(model: str) -> Callable[[Ranked], Any]:
+    """Scores by trees."""
+    import lightgbm
+
+    booster = lightgbm.Booster(model_str=model)
     columns = [list(FEATURES).index(name) for name in PORTABLE]
     weight = FOR_EVERYONE.start / FOR_EVERYONE.trust
-    return lambda one: started(one.features, weight) + model.predict(one.features[:, columns])
+    return lambda one: started(one.features, weight) + booster.predict(one.features[:, columns])
 
 
 def scored_by(score: Callable[[Ranked], Any]) -> Callable[[Sequence[Ranked]], list[Any]]:

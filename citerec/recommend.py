@@ -363,7 +363,7 @@ class Recommender:
         groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
         shown = [candidates[group[0]] for group in groups]
-        matches = self._retriever.explain(topic, shown) if explain else [()] * len(shown)
+        matches = self._retriever.explain(topic, shown, papers) if explain else [()] * len(shown)
         hits = (
             Hit(
                 rank=rank,

@@ -499,8 +499,13 @@ class Retriever(ABC):
         """
         return {}
 
-    def explain(self, _topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
-        """For each candidate the words of the topic that it matches, best first; none by default."""
+    def explain(
+        self, _topic: Topic, candidates: Sequence[Candidate], _papers: Mapping[str, Paper]
+    ) -> list[tuple[Match, ...]]:
+        """For each candidate the words of the topic that it matches, best first; none by default.
+
+        The records of the candidates are given, by id, with their texts.
+        """
         return [()] * len(candidates)
 
     def counts(self) -> Counter[str]:

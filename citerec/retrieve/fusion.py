@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
-from citerec.records import NO_FILTERS, Filters, Match, Reason
+from citerec.records import NO_FILTERS, Filters, Match, Paper, Reason
 from citerec.retrieve.base import Candidate, Candidates, Citances, Floats, OpenIndex, Retriever, Rows
 from citerec.settings import PartSettings, Weight
 
@@ -110,11 +110,13 @@ class FusedRetriever:
                 again = Candidates(lists[name].papers, at_hand[places], scores[places], {name: scores[places]})
                 lists[name] = again.in_order()[:depth]
 
-    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+    def explain(
+        self, topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]
+    ) -> list[tuple[Match, ...]]:
         """For each candidate the words of the topic that it matches, best first, whatever found it."""
         if self._index.words is not None:
-            return self._index.words.explain(topic, candidates)
-        matches = [retriever.explain(topic, candidates) for retriever in self._retrievers.values()]
+            return self._index.words.explain(topic, candidates, papers)
+        matches = [retriever.explain(topic, candidates, papers) for retriever in self._retrievers.values()]
         return [tuple(itertools.chain.from_iterable(of_one)) for of_one in zip(*matches, strict=True)]
 
     def counts(self) -> dict[str, Counter[str]]:

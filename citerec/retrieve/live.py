@@ -134,10 +134,12 @@ class LiveRetriever(Retriever):
                 "Write a sentence with content words.",
             )
 
-    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+    def explain(
+        self, topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]
+    ) -> list[tuple[Match, ...]]:
         """The words of the sentence that titles or abstracts have, but for endings; what each adds is not known: 0."""
-        papers = self._index.store.papers([one.paper_id for one in candidates if self.name in one.signals])
-        return [_matches(topic, papers.get(one.paper_id)) for one in candidates]
+        found = [papers.get(one.paper_id) if self.name in one.signals else None for one in candidates]
+        return [_matches(topic, paper) for paper in found]
 
     def counts(self) -> Counter[str]:
         """How many papers the service listed since the last call, and how many of these are not in the index."""

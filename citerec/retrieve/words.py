@@ -1,8 +1,9 @@
 """Retrieval by words: BM25 over the fields of papers and over citing sentences, by the engine of the index."""
 
+import functools
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -16,10 +17,11 @@ from citerec.files.hashing import hash_sample
 from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Query, SearchHits
 from citerec.index.columns import PaperRows, Rows, owners_of, places_in
 from citerec.index.words.analysis import hash_of
-from citerec.records import MARKER, NO_FILTERS, Filters, Match
+from citerec.records import MARKER, NO_FILTERS, Filters, Match, Paper
 from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, OpenIndex, Retriever
 from citerec.settings import PartSettings, Weight
 
+_KEPT = 1 << 14
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64: rows that differ by one get unlike numbers
 
 
@@ -116,6 +118,7 @@ class WordsRetriever(Retriever):
         weights, manifest = settings.weights, index.manifest
         own = {TEXT: weights.text, TITLE: weights.title, ABSTRACT: weights.abstract}
         self._fields = {name: weight for name, weight in own.items() if weight}
+        self._terms_of = functools.lru_cache(_KEPT)(self._engine.terms_of)  # of words, of which most come again
         self._citances = weights.citances if manifest.counts.citances else 0.0
         if not (self._fields or self._citances):
             raise SettingsError("every weight is 0", "Give one field a weight: -c words.weights.text=1")
@@ -201,7 +204,9 @@ class WordsRetriever(Retriever):
 
         return Candidates(self.index.rows, rows, scores, {"bm25": words, **signals}, (Citances(keys, best),)).in_order()
 
-    def explain(self, topic: Topic, candidates: Sequence[Candidate]) -> list[tuple[Match, ...]]:
+    def explain(
+        self, topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]
+    ) -> list[tuple[Match, ...]]:
         """For each candidate the words of the topic that it matches, best first.
 
         Without citing sentences their scores add up to its score. Of its sentences only the best one is explained.
@@ -211,7 +216,7 @@ class WordsRetriever(Retriever):
         times = defaultdict[str, float](float)
         for text, weight in query.texts:
             for word in text.split() if weight else ():
-                for term in engine.terms_of(word):
+                for term in self._terms_of(word):
                     written.setdefault(term, word.strip(".,;:!?()[]\"'“”"))
                     times[term] += weight
         terms, factors = list(times), np.array(list(times.values()))
@@ -225,9 +230,9 @@ class WordsRetriever(Retriever):
             named = [(paper_ids[at], citance.citing_id, str(citance.position)) for at, citance in said.items()]
             cited_so[list(said)] = engine.term_scores(query, CITANCE, terms, named)
             scores += factors * cited_so * self._citances
-        records, matches = self.index.store.papers(paper_ids), []
+        matches = []
         for at, paper_id in enumerate(paper_ids):
-            paper = records[paper_id]
+            paper = papers[paper_id]
             places = {
                 TITLE: {*engine.terms_of(paper.title)},
                 ABSTRACT: {*engine.terms_of(paper.abstract or "")},

@@ -206,7 +206,7 @@ class LtrOptions:
         return PORTABLE if self.portable else tuple(FEATURES)
 
 
-FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)
+FOR_EVERYONE = LtrOptions(rounds=300, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)
 """How a ranker for other indexes learns: few leaves, and corrections of the fused score that count less than they would
 where it learnt, since they must hold elsewhere: indexes/ranker/DATASHEET.md."""
 
