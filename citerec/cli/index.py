@@ -31,7 +31,7 @@ from citerec.settings import INDEXES, shipped
 from citerec.systems import Recipe, all_settings, default_system, system_needs
 from citerec.train.encoders import train_queries
 
-_SHOWN = 10  # fields of study, and venues
+_SHOWN, _LONG_NAME = 10, 60  # fields of study, and venues: fewer whose names are long, in characters
 # Fields of DenseOptions that are no settings.
 _OF_VECTORS = ("model", "vectors", "kind", "max_bad", "previous", "open_encoder")
 # Of papers with abstracts, by one processor: `benchmarks/encode.py`.
@@ -382,7 +382,8 @@ def _of(count: int, whole: int) -> str:
 
 def _most(histogram: Mapping[str, int]) -> str:
     """The most frequent values, with their numbers of papers."""
-    return ", ".join(f"{name} {count:,}" for name, count in itertools.islice(histogram.items(), _SHOWN))
+    shown = 3 if max(map(len, histogram), default=0) > _LONG_NAME else _SHOWN
+    return ", ".join(f"{name} {count:,}" for name, count in itertools.islice(histogram.items(), shown))
 
 
 def _vectors_in(folder: Path) -> str:
