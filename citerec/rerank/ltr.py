@@ -474,7 +474,7 @@ class LtrSettings(PartSettings):
 
     depth: int = Field(default=300, ge=1, description="how many candidates are reranked; the rest follow them")
     again: float = Field(
-        default=-3.0,
+        default=-2.5,
         ge=-100,
         le=100,
         description="added to the scores of what the draft cites already; below 0 makes room for what is new",
