@@ -277,6 +277,7 @@ class StaticEncoder(Encoder):
 
     def load(self, model: str, device: str | None) -> tuple[str, Reading]:  # noqa: ARG002  numpy runs it
         """As for `Encoder`."""
+        import numpy as np
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
@@ -284,14 +285,11 @@ class StaticEncoder(Encoder):
         try:
             tokenizer = without_special_tokens((folder / "tokenizer.json").read_bytes())
             arrays = load_file(folder / WEIGHTS)
-            self._table = arrays[TABLE].astype("float32", copy=False)
-            if SCALES in arrays:
-                self._table *= arrays[SCALES][:, None]
+            self._table, dimension = arrays[TABLE], arrays[TABLE].shape[1]
+            self._scales = arrays.get(SCALES, np.ones(len(self._table), np.float32))[:, None]
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             fault = f"the static encoder {model!r} is broken: {first_line(error)}"
             raise ModelError(fault, "Train it again.") from error
-        self._mean = self._table.mean(axis=0)
-        dimension = self._table.shape[1]
         return model_identity(str(folder)), Reading(
             dimension=dimension, max_tokens=_MAX_TOKENS, limit=None, truncation_side="right", tokenizer=tokenizer
         )
@@ -301,11 +299,17 @@ class StaticEncoder(Encoder):
         import numpy as np
 
         counts = mask.sum(axis=1).tolist()
-        sums = np.stack([self._table[row[:count]].sum(axis=0) for row, count in zip(ids, counts, strict=True)])
+        sums = np.stack([self._sum(row[:count]) for row, count in zip(ids, counts, strict=True)])
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        sums[lengths[:, 0] == 0] = self._mean
+        if len(without := np.flatnonzero(lengths == 0)):
+            sums[without] = self._sum(np.arange(len(self._table)))
         vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return vectors
+
+    def _sum(self, tokens: "NDArray[np.int64]") -> "NDArray[np.float32]":
+        """The sum of the vectors of some tokens, (dimension,)."""
+        sums: NDArray[np.float32] = (self._table[tokens] * self._scales[tokens]).sum(axis=0)
+        return sums
 
 
 def coded(vectors: "NDArray[np.float32]") -> tuple["NDArray[np.int8]", "NDArray[np.float32]"]:
