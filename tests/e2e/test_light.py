@@ -70,7 +70,7 @@ def test_an_author_needs_no_more(light: Path, tmp_path: Path, citerec: Callable[
     assert "\\cite{wc}" in (tmp_path / "draft.tex").read_text()
     described = json.loads(citerec("index", "info", "demo", "--format", "json"))
     assert (described["vectors"]["model"], described["default_system"]) == ("citerec-static", "hybrid+ltr")
-    assert "-c backend=onnx-int8, after pip install" in citerec("index", "info", "demo")
+    assert "-c backend=onnx-int8, after pip install" in " ".join(citerec("index", "info", "demo").split())
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}})
     told = f"Content-Length: {len(asked)}\r\n\r\n{asked}"
     command = [light / "citerec", "lsp", "--index", tmp_path / "demo"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from citerec.recommend import Index
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -81,7 +82,8 @@ def test_the_python_of_a_page_runs(page: str, demo_index: Path, tmp_path: Path) 
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", text, re.MULTILINE | re.DOTALL)
     assert blocks
-    shutil.copytree(demo_index, tmp_path / "indexes" / "demo")
+    shutil.copytree(demo_index, index := tmp_path / "indexes" / "demo")
+    Index.open(index).encode()  # as `make demo` does
     (tmp_path / "diagnostics").symlink_to(ROOT / "diagnostics")
     program = "\nprint('-- end of block --')\n".join(block for block, _ in blocks)
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # ranx compiles anew in every process: see plain_ranx
