@@ -21,12 +21,13 @@ from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.build import BuildOptions, add_to_index, build_index
 from citerec.index.describe import Description, describe, list_indexes, vectors_beside, verify as faults_of
-from citerec.index.manifest import DENSE, Layout, Manifest, find_index, generation_of
+from citerec.index.manifest import DENSE, Layout, Manifest, find_index, generation_of, trained_of
 from citerec.index.vectors import DenseManifest, DenseOptions, SearchKind, encode_command, has_vectors, renewal
+from citerec.models.encoder import BY_MODEL, BY_TITLES
 from citerec.models.find import DEFAULT_ENCODER, SHIPPED_ENCODER, usual_encoder
 from citerec.recommend import Index, Recommender
 from citerec.retrieve.base import RETRIEVERS
-from citerec.retrieve.dense import DenseSettings, encoder_of_queries
+from citerec.retrieve.dense import QUERIES, DenseSettings, encoder_of_queries, learnt
 from citerec.settings import INDEXES, shipped
 from citerec.systems import Recipe, all_settings, default_system, system_needs
 from citerec.train.encoders import train_queries
@@ -231,7 +232,9 @@ def encode(
     with options.working(encoding.on, encoding.workers, here=1) as (parallelism, on_progress):
         message = part.encode(path, dense, on_progress, parallelism)
         train_queries(path, on_progress)
-    say(message or _vectors_in(generation_of(path) / part.name))
+    said = message or _vectors_in(generation_of(path) / part.name)
+    queries = "" if message else _queries_of(path, DenseManifest.read(generation_of(path) / DENSE))
+    say(said, *[f"Queries are encoded {queries}."] * bool(queries))
 
 
 def info(index: options.Index = None, /, *, form: options.Format = "table", out: options.OutFile = None) -> None:
@@ -332,7 +335,6 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
     """What was done with an index, or its size; what it holds, and how it is searched."""
     manifest, counts, vectors = description.manifest, description.manifest.counts, description.vectors
     folder = generation_of(description.path)
-    queries = vectors and encoder_of_queries(description.path, DenseSettings(), vectors)
     facts = {
         "papers": f"{counts.papers:,}",
         "  with abstract": _of(counts.with_abstract, counts.papers),
@@ -344,7 +346,7 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
         "of papers not in the index": f"{counts.unmatched:,}",
         "sources": ", ".join([counted(len(manifest.sources), "file"), *sorted({s.format for s in manifest.sources})]),
         "vectors": _vectors_in(folder / DENSE) if vectors else "none: papers are found by their words only",
-        "queries": queries and "have vectors by a static encoder that learnt those of the papers",
+        "queries": _queries_of(description.path, vectors) if vectors else "",
         "better vectors": _better_vectors(description),
         "engine": f"{manifest.engine} (citerec {manifest.citerec})",
         "store": manifest.store,
@@ -360,6 +362,17 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
     said = f" {done}: {counted(counts.papers, 'paper')}." if done else f"  {size_in_words(description.bytes)}"
     yield f"{description.path}{said}"
     yield Table(left("", ""), [[name, fact] for name, fact in facts.items() if fact], headed=False)
+
+
+def _queries_of(index: Path, vectors: DenseManifest) -> str:
+    """What encodes queries, if a static encoder has learnt these vectors; else nothing."""
+    if not (manifest := learnt(trained_of(index, QUERIES), vectors)):
+        return ""
+    is_used = encoder_of_queries(index, DenseSettings(), vectors) is not None
+    by_model = f"; by their model {manifest.dev[BY_MODEL]:.1%}" if BY_MODEL in manifest.dev else ""
+    found = f"by it {manifest.dev[BY_TITLES]:.1%} of titles find their papers among the first ten{by_model}"
+    by = "by a static encoder that learnt these vectors" if is_used else "by their model, not by the static encoder"
+    return f"{by} ({found})"
 
 
 def _better_vectors(description: Description) -> str:
