@@ -233,7 +233,7 @@ def encode(
         message = part.encode(path, dense, on_progress, parallelism)
         train_queries(path, on_progress)
     said = message or _vectors_in(generation_of(path) / part.name)
-    queries = "" if message else _queries_of(path, DenseManifest.read(generation_of(path) / DENSE))
+    queries = "" if message else _queries_of(path, DenseManifest.read(generation_of(path) / part.name))
     say(said, *[f"Queries are encoded {queries}."] * bool(queries))
 
 
