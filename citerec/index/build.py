@@ -75,8 +75,8 @@ def build_index(
         remedy = "Write --store mongodb://HOST/DATABASE, or leave it out."
         raise InputError("the store of an index is a file in the index, or a MongoDB database", remedy)
     start = sources[0] if len(sources) == 1 and is_index(sources[0]) else None
-    if start and has_vectors(generation_of(start) / DENSE) and not (options.dense and options.dense.model):
-        options = replace(options, dense=None)  # its own are kept
+    if start and has_vectors(generation_of(start) / DENSE) and options.dense == DenseOptions():
+        options = replace(options, dense=None)  # no others are asked for: its own are kept
     shards = [] if start else find_shards(sources, options.format_name, options.citances)
     return _next_generation(out, start, shards, options, on_progress)
 

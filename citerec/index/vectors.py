@@ -22,7 +22,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -480,7 +480,8 @@ class DenseOptions:
         vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/formats.md.
         kind: How they are searched: `exact` by numpy, or the kind of a FAISS index; `auto` chooses by their number.
         max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
-        max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
+        backend: What runs the encoder; by default torch, or what is best for the `usual_encoder`.
+        max_bad: Share of unusable given vectors, 0 to 1, above which the work stops; it changes no vector.
         previous: A folder of vectors, some of them given by the same model. These are used again, beside `vectors`;
             if there are none of these, other papers are encoded, if the model is there and makes such vectors.
         open_encoder: Opens the encoder: a function of a module, or a method of a class.
@@ -490,15 +491,21 @@ class DenseOptions:
     vectors: tuple[Path, ...] = ()
     kind: SearchKind = "auto"
     max_tokens: Positive | None = 192
-    backend: str = "torch"
-    max_bad: float = 0.05
+    backend: str = ""
+    max_bad: float = field(default=0.05, compare=False)
     previous: Path | None = None
     open_encoder: "Callable[[DenseOptions], PaperEncoder]" = TextEncoder.open
 
     def for_papers(self, papers: int) -> Self:
-        """The same with an encoder for so many papers, if none is named."""
-        model, backend = (self.model, self.backend) if self.model else usual_encoder(papers)
-        return replace(self, model=model, backend=backend)
+        """The same with a backend, and with an encoder for so many papers if none is named.
+
+        Raises:
+            InputError: Vectors are given, but not the model that made them.
+        """
+        if self.vectors and not self.model:
+            raise InputError("vectors are given without their model", "Name it: it has to encode the queries.")
+        model, backend = (self.model, "torch") if self.model else usual_encoder(papers)
+        return replace(self, model=model, backend=self.backend or backend)
 
 
 def name_of(paper: Paper) -> bytes:

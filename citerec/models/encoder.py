@@ -287,7 +287,9 @@ class StaticEncoder(Encoder):
             arrays = load_file(folder / WEIGHTS)
             self._table, dimension = arrays[TABLE], arrays[TABLE].shape[1]
             self._scales = arrays.get(SCALES, np.ones(len(self._table), np.float32))[:, None]
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            if len(self._scales) != len(self._table):
+                raise ValueError(f"{len(self._scales)} scales for {len(self._table)} tokens")
+        except (OSError, ValueError, LookupError, SafetensorError) as error:
             fault = f"the static encoder {model!r} is broken: {first_line(error)}"
             raise ModelError(fault, "Train it again.") from error
         return model_identity(str(folder)), Reading(

@@ -83,16 +83,20 @@ def bare_name(name: str) -> str:
     return name.partition(_PIN)[0]
 
 
+def local_folder(name: str) -> Path:
+    """The folder of a model that is named by it or comes with citerec; of another name, a folder that is not there."""
+    bare = bare_name(name)
+    return shipped("encoder") if bare == SHIPPED_ENCODER else Path(bare).expanduser()
+
+
 def _source_of(name: str) -> str:
-    folder = Path(name).expanduser()
+    folder = local_folder(name)
     if name:
         recover(folder)
         if folder.is_dir():
             return str(folder)
         if folder.is_file():
             raise ModelError(f"{name!r} is a file, not a folder of a model", "Unpack it, and give the folder.")
-    if name == SHIPPED_ENCODER:
-        return str(shipped("encoder"))
     hub_id = _SHORT.get(name, name)
     if wheel := _WHEELS.get(hub_id):
         package = importlib.util.find_spec(wheel.replace("-", "_"))  # finds the folder without running its code

@@ -26,7 +26,7 @@ from citerec.index.columns import CitingPapers, sentences_of
 from citerec.index.manifest import DENSE, Manifest, generation_of, trained_of
 from citerec.index.vectors import DenseManifest, DenseOptions, Vectors, encode_command, has_vectors, places_of_best
 from citerec.models.encoder import BY_MODEL, BY_TITLES, BackendName, Encoder, StaticManifest
-from citerec.models.find import find_model
+from citerec.models.find import find_model, local_folder
 from citerec.models.loading import read_model_manifest
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Candidates, CitanceKey, Citances, Floats, OpenIndex, Retriever, Rows, check_asked
@@ -122,7 +122,7 @@ class DenseRetriever(Retriever):
             return NOTHING
         manifest = DenseManifest.read(folder)
         queries = encoder_of_queries(index, settings, manifest)
-        made_by = provenance_of_part(find_model(manifest.model))
+        made_by = provenance_of_part(local_folder(manifest.model))
         return made_by | provenance_of_part(queries) if queries else made_by
 
     def __init__(self, folder: Path, settings: Any, index: OpenIndex) -> None:
@@ -249,7 +249,7 @@ def _normalised(vectors: Vector) -> Vector:
 QUERIES = "queries"
 """The part of an index that is a static encoder of its queries."""
 _WORSE = 0.02
-"""How many fewer of the papers of titles it may find than their model: with .018 fewer, data/acm dev was as good."""
+"""The share of titles that it may miss and their model finds: with .018, contexts of data/acm dev lost nothing."""
 
 
 def encoder_of_queries(index: Path, settings: Any, vectors: DenseManifest) -> str | None:
@@ -264,7 +264,7 @@ def encoder_of_queries(index: Path, settings: Any, vectors: DenseManifest) -> st
     named, own = getattr(settings, "queries", None), trained_of(index, QUERIES)
     if named or getattr(settings, "backend", None) or not own.is_dir():
         return named
-    manifest = learnt(own, vectors)
+    manifest = manifest_of_static(own, vectors)
     is_as_good = manifest and manifest.dev[BY_TITLES] >= manifest.dev.get(BY_MODEL, 0.0) - _WORSE
     return str(own) if is_as_good else None
 
@@ -273,7 +273,7 @@ def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
     """A static encoder of queries; ModelError if it cannot be loaded, or learnt other vectors than these."""
     from citerec.models.encoder import StaticEncoder
 
-    if not learnt(Path(find_model(name)), vectors):
+    if not manifest_of_static(Path(find_model(name)), vectors):
         raise ModelError(
             f"{name!r} is no static encoder that learnt the vectors of {vectors.model}",
             "Make one: citerec train static",
@@ -283,7 +283,7 @@ def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
     return encoder
 
 
-def learnt(folder: Path, vectors: DenseManifest) -> StaticManifest | None:
+def manifest_of_static(folder: Path, vectors: DenseManifest) -> StaticManifest | None:
     """The manifest of a static encoder, if it is one that learnt some vectors; ModelError if it is damaged."""
     manifest = read_model_manifest(folder, StaticManifest, "a static encoder", "Train it again: citerec train static")
     teacher = {"model": vectors.model, "identity": vectors.identity}

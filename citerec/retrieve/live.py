@@ -138,8 +138,7 @@ class LiveRetriever(Retriever):
         self, topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]
     ) -> list[tuple[Match, ...]]:
         """The words of the sentence that titles or abstracts have, but for endings; what each adds is not known: 0."""
-        found = [papers.get(one.paper_id) if self.name in one.signals else None for one in candidates]
-        return [_matches(topic, paper) for paper in found]
+        return [_matches(topic, papers.get(one.paper_id) if self.name in one.signals else None) for one in candidates]
 
     def counts(self) -> Counter[str]:
         """How many papers the service listed since the last call, and how many of these are not in the index."""

@@ -36,14 +36,14 @@ from citerec.models.encoder import (
     without_special_tokens,
     write_table,
 )
-from citerec.models.find import DEFAULT_ENCODER
+from citerec.models.find import DEFAULT_ENCODER, local_folder
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, load_tokenizer, open_sentence_transformer
 from citerec.records import Context, Paper
 from citerec.rerank import cross_encoder
 from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Scores, TextOptions, pair_of
 from citerec.retrieve.base import Candidate
-from citerec.retrieve.dense import QUERIES, learnt
+from citerec.retrieve.dense import QUERIES, manifest_of_static
 from citerec.settings import Amount, Positive, Share
 from citerec.train import groups as shared
 from citerec.train.groups import Choice, Group, GroupTraining, How, Training, group_training
@@ -327,7 +327,7 @@ _MANY = 20_000
 _FIRST, _ROUNDING = 10, 1e-5
 _SAMPLE = 20_000  # papers that tell which dimensions are kept
 
-QUICK = Schedule(learning_rate=3e-3, epochs=3, evaluations=5)
+STATIC_SCHEDULE = Schedule(learning_rate=3e-3, epochs=3, evaluations=5)
 """How long and how fast a static encoder learns by default."""
 
 Tokens = NDArray[np.int32]
@@ -398,7 +398,7 @@ def train_static(
                 write_table(folder, learner.compressed(options.dimension))
 
         return shared.write_model(
-            STATIC_DIRECTORY, out, manifest, learner.provenance | provenance_of_part(of.model), save
+            STATIC_DIRECTORY, out, manifest, learner.provenance | provenance_of_part(local_folder(of.model)), save
         )
 
 
@@ -411,9 +411,9 @@ def train_queries(index: Path, on_progress: Progress = no_progress, *, least: in
     if not has_vectors(folder := generation_of(index) / DENSE) or not importlib.util.find_spec("sentence_transformers"):
         return False
     of, out = DenseManifest.read(folder), trained_of(index, QUERIES)
-    if of.count < least or is_static(of.model) or learnt(out, of):
+    if of.count < least or is_static(of.model) or manifest_of_static(out, of):
         return False
-    train_static(index, out, StaticOptions(pairs=0), QUICK, on_progress=on_progress)
+    train_static(index, out, StaticOptions(pairs=0), STATIC_SCHEDULE, on_progress=on_progress)
     return True
 
 
@@ -438,7 +438,7 @@ class _StaticLearner:
             fault = f"{index} has vectors of {len(self.rows)} papers: too few to learn from"
             raise InputError(fault, "Give a larger index.")
         self.texts, self._titles = list[Tokens](), list[int]()  # and how many tokens the title of each has
-        self._tried: dict[str, int] = {}  # titles held out, with the numbers of their papers
+        self._held_out_titles: dict[str, int] = {}  # with the numbers of their papers
         numbers = {row: number for number, row in enumerate(self.rows.tolist())}
 
         def papers() -> Iterator[Paper]:
@@ -460,7 +460,7 @@ class _StaticLearner:
                 self.texts += tokens([paper_text(paper) for paper in part])
                 self._titles += map(len, tokens([paper.title for paper in part]))
                 places = enumerate(part, len(self.texts) - len(part))
-                self._tried |= {paper.title: at for at, paper in places if paper.title and at in held_out}
+                self._held_out_titles |= {paper.title: at for at, paper in places if paper.title and at in held_out}
             ids = mapped(generation_of(index) / COLUMNS / "ids.npy")
             self._about: list[tuple[int, Tokens]] = []  # the number of the paper that each sentence cites, its tokens
             digests, most = set[str](), self.options.limit if self.options.pairs else 0
@@ -532,11 +532,14 @@ class _StaticLearner:
     def by_titles(self, vectors: Vectors) -> dict[str, float]:
         """The share of papers held out whose vectors are among the ten nearest of all to their titles: `BY_TITLES`.
 
-        Titles are encoded by this encoder, and by the model of the vectors if it can be loaded here.
+        Titles are encoded by this encoder, and by the model of the vectors if it can be loaded here. 0 if none of these
+        papers has a title.
         """
         import torch
 
-        of, titles, numbers = vectors.manifest, [*self._tried], [*self._tried.values()]
+        if not self._held_out_titles:
+            return {BY_TITLES: 0.0}
+        of, titles, numbers = vectors.manifest, [*self._held_out_titles], [*self._held_out_titles.values()]
         with torch.inference_mode():
             by_itself = self._encoded([self.texts[at][: self._titles[at]] for at in numbers]).cpu().numpy()
         queries = {BY_TITLES: by_itself}

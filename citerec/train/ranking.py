@@ -206,8 +206,8 @@ class LtrOptions:
         return PORTABLE if self.portable else tuple(FEATURES)
 
 
-FOR_EVERYONE = LtrOptions(rounds=300, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)
-"""How a ranker for other indexes learns: few leaves, and corrections of the fused score that count less than they would
+PRETRAINED = LtrOptions(rounds=300, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)
+"""How the pretrained ranker learns: few leaves, and corrections of the fused score that count less than they would
 where it learnt, since they must hold elsewhere: indexes/ranker/DATASHEET.md."""
 
 _DROPPED = {"citing sentences": 0.3, "years": 0.2, "authors": 0.3, "venues": 0.5}

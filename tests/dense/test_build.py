@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from citerec import Index
-from citerec.errors import ModelError
+from citerec.errors import InputError, ModelError
 from citerec.files.parallel import HERE, Parallelism, Ray
 from citerec.files.progress import Progress, no_progress
 from citerec.index.build import encode_index
@@ -71,6 +71,12 @@ def test_papers_get_vectors_unasked_by_the_best_encoder_that_is_here(
     assert Index.build(tmp_path / "index", tmp_path / "copy").default_system == "hybrid+ltr"
     assert vectors_of(tmp_path / "copy").manifest.model == model, "an index brings its own"
     assert Index.build(papers_of(40), tmp_path / "words", dense=None).default_system == "bm25"
+    asked = DenseOptions(kind="flat", backend="onnx")
+    Index.build(tmp_path / "index", tmp_path / "flat", dense=asked)
+    manifest = vectors_of(tmp_path / "flat").manifest
+    assert (manifest.asked, manifest.backend) == ("flat", "onnx"), "what is asked for is done"
+    with pytest.raises(InputError, match="vectors are given without their model"):
+        Index.open(tmp_path / "words").encode(vectors=(tmp_path / "index",))
 
 
 @pytest.mark.slow

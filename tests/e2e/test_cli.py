@@ -86,6 +86,8 @@ def test_the_life_of_an_index(citerec_here: Citerec, tmp_path: Path) -> None:
     assert (described["counts"]["papers"], described["default_system"]) == (21, "hybrid+ltr")
     assert described["default_settings"]["words"]["bm25"]["k1"] == 1.2
     assert "indexes/zoo" in citerec_here("index", "info").stdout
+    unsure = citerec_here("index", "build", "indexes/zoo", "--out", "words", "--vectors", "none", "-c", "backend=onnx")
+    one_line(unsure, 2, "--vectors none makes no vectors")
     assert "whole" in citerec_here("index", "verify").stdout
     assert citerec_here("index", "remove", "indexes/zoo", "100").returncode == 0
     assert Manifest.read(tmp_path / "indexes/zoo").counts.papers == 20

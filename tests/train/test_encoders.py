@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from citerec.contexts.provenance import Provenance, provenance_of_part
@@ -116,6 +117,11 @@ def test_a_table_of_bytes_is_as_good_and_citing_sentences_are_said_to_be_learnt_
     assert encoder.dimension == 7 and same == pytest.approx(1, abs=1e-6) and other < 0.9
     learnt = provenance_of_part(tmp_path / "static")
     assert len(learnt.trained_on) == 2 * 270 and learnt.trained_on < Provenance.of(read_contexts(sentences)).trained_on
+    arrays = load_file(tmp_path / "static" / "model.safetensors")
+    save_file(arrays | {"scales": arrays["scales"][1:]}, tmp_path / "static" / "model.safetensors")
+    with pytest.raises(ModelError, match=r"is broken: \d+ scales for \d+ tokens"):
+        Encoder.open(str(tmp_path / "static"))
+    save_file(arrays, tmp_path / "static" / "model.safetensors")
     train(tmp_path / "alone", index, epochs=1, pairs=0)
     assert provenance_of_part(tmp_path / "alone") == Provenance(), "it read no sentence"
     with Recommender.open(index, Recipe.load("dense", [f"dense.queries={tmp_path / 'static'}"])) as recommender:

@@ -52,7 +52,7 @@ class HattenRetriever(DenseRetriever):
         """
         from citerec.index.build import encode_index
 
-        if options.backend != "torch":
+        if options.backend not in ("", "torch"):
             raise SettingsError(f"{cls.name} cannot run on {options.backend}", "Leave -c backend out.")
         options = replace(options, open_encoder=_opened)
         encode_index(index, options, on_progress, name=cls.name, parallelism=parallelism)
