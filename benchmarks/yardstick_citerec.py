@@ -194,7 +194,7 @@ def searches(index: Path, systems: Sequence[str], contexts: Path, k: int) -> dic
 def fill(draft: Path, bibliography: Path, index: Path) -> Ended:
     """Fills each place of a draft with the first paper."""
     named = ("--bib", bibliography, "--index", index)
-    return call("fill", draft.name, *named, "--yes", folder=draft.parent, check=False)
+    return call("fill", draft.name, *named, "--yes=any", folder=draft.parent, check=False)
 
 
 def check(draft: Path, bibliography: Path, index: Path) -> tuple[int, list[str]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
-from citerec.confidence import Calibration, open_calibration
+from citerec.confidence import CHANCE, DEPTH, Calibration, chances, evidence_of, open_calibration
 from citerec.contexts.provenance import Provenance
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import LeakRules, Topic, contexts_of_draft, topics_of
@@ -27,9 +27,9 @@ from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import read_json
 from citerec.index.manifest import Manifest, generation_of, open_store, opened
 from citerec.models.loading import MANIFEST
-from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
+from citerec.records import MARKER, NO_FILTERS, Answer, Citance, Confidence, Context, Filters, Hit, Paper, Verdict
 from citerec.rerank.base import Reranker, citance_text, citance_texts
-from citerec.retrieve.base import RETRIEVERS, Candidate, Candidates, OpenIndex, Retriever
+from citerec.retrieve.base import RETRIEVERS, Candidate, Candidates, Floats, OpenIndex, Retriever
 from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
@@ -163,7 +163,7 @@ class Recommender:
                 system = cls(index, parts, open_rerankers(path, recipe), recipe)
                 # Parts of a user's own are not told apart by the recipe: what is said of it is not said of them.
                 system._is_of_recipe = True
-                system.calibration = open_calibration(path, recipe, system.made_for)
+                system.calibration = open_calibration(path, recipe, system.made_for, system.digests.get("ltr"))
                 return system, failed.pop_all()
 
         return opened(path, open_all, lambda pair: pair[1].close())[0]
@@ -348,7 +348,7 @@ class Recommender:
                     fair = options.rules.restrict(topic, filters)
                     candidates = self._best(topic, k, fair, inputs, explain=options.explain)
                 except QueryError:
-                    candidates = self._with_confidence(Candidates.of(self.index.rows, ()))
+                    candidates = self._with_confidence(topic, Candidates.of(self.index.rows, ()))
                 if options.latencies is not None:
                     options.latencies.append(share + time.perf_counter() - begun)
                 yield topic, candidates
@@ -364,6 +364,11 @@ class Recommender:
         papers = self.store.papers([ids[place] for group in groups for place in group])
         shown = [candidates[group[0]] for group in groups]
         matches = self._retriever.explain(topic, shown, papers) if explain else [()] * len(shown)
+        confidence = getattr(candidates, "confidence", None)
+
+        def verdict(candidate: Candidate) -> Verdict | None:
+            return confidence.verdict(candidate.signals[CHANCE]) if confidence else None
+
         hits = (
             Hit(
                 rank=rank,
@@ -374,10 +379,11 @@ class Recommender:
                 reasons=candidate.reasons,
                 also=tuple(papers[ids[place]] for place in group[1:]),
                 cited_before=(topic.cited_before or ()).count(candidate.paper_id),
+                verdict=verdict(candidates[min(group)]),
             )
             for rank, (group, candidate, words) in enumerate(zip(groups, shown, matches, strict=True), 1)
         )
-        return Answer(topic.context, tuple(hits), getattr(candidates, "confidence", None))
+        return Answer(topic.context, tuple(hits), confidence)
 
     def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
         """Titles, by id, of the papers whose citing sentences support some hits."""
@@ -392,17 +398,33 @@ class Recommender:
         """What users should know of some counts, by default those of the searches since the last call."""
         return self._retriever.remarks(self.counts() if counts is None else counts)
 
-    def _with_confidence(self, candidates: Candidates) -> Candidates:
-        """Candidates with the confidence in them, if the system is calibrated."""
-        confidence = self.calibration.of(candidates) if self.calibration else None
-        return replace(candidates, confidence=confidence)
+    @property
+    def evidence_depth(self) -> int:
+        """How many candidates `evidence` needs."""
+        return min(DEPTH, self.index.most_hits)
+
+    def evidence(self, topic: Topic, candidates: Candidates) -> Floats:
+        """What tells how sure it is of its answer, (len(EVIDENCE),); arguments as for `confidence.evidence_of`."""
+        words = next((one for one in self.retrievers if isinstance(one, WordsRetriever)), None)
+        vectors = next((one.vectors for one in self.retrievers if hasattr(one, "vectors")), None)
+        return evidence_of(topic, candidates, words, vectors)
+
+    def _with_confidence(self, topic: Topic, candidates: Candidates) -> Candidates:
+        """Candidates with the confidence in them, if the system is calibrated; 0 if there are none."""
+        if self.calibration is None:
+            return candidates
+        if not candidates:
+            return replace(candidates, confidence=Confidence(0.0, 0.0, 0.0, 0.0))
+        confidence = self.calibration.of(self.evidence(topic, candidates))
+        signals = {**candidates.signals, CHANCE: chances(candidates.scores, confidence)}
+        return replace(candidates, confidence=confidence, signals=signals)
 
     def _best(
         self, topic: Topic, k: int, filters: Filters, prepared: Any = None, *, explain: bool = False
     ) -> Candidates:
         """The k best candidates, with the confidence in them."""
         # Neither the candidates that are reranked nor the confidence may depend on k.
-        depth = max([k, FIRST if self.calibration else 0, *(reranker.depth for reranker in self._rerankers)])
+        depth = max([k, DEPTH if self.calibration else 0, *(reranker.depth for reranker in self._rerankers)])
         candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain)
         for reranker in self._rerankers:
             head = candidates[: reranker.depth]
@@ -412,7 +434,7 @@ class Recommender:
                 papers = self.store.papers(ids) if reranker.reads == "texts" else self.index.records(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(topic, candidates, papers, citances, explain=k if explain else 0)
-        return self._with_confidence(candidates)[:k]
+        return self._with_confidence(topic, candidates)[:k]
 
     def _citance(self, candidate: Candidate) -> Citance | None:
         if candidate.citance is None:

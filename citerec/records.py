@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from citerec.errors import QueryError
 
@@ -208,6 +208,10 @@ class Citance:
     score: float
 
 
+Verdict = Literal["sure", "likely", "weak"]
+"""How sure a system is of a paper, in a word."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A recommended paper; rank 1 is the best.
@@ -218,6 +222,7 @@ class Hit:
         matches: The matching words, best first; empty unless `explain` is set.
         reasons: The features of the last ranking step, strongest first; empty unless `explain` is set.
         cited_before: How often the draft cites it already.
+        verdict: How sure the system is of it; None if it is not calibrated for the index.
         also: Other editions of the paper that the list had, such as its preprint, where they were folded.
     """
 
@@ -229,6 +234,39 @@ class Hit:
     reasons: tuple[Reason, ...] = ()
     also: tuple[Paper, ...] = ()
     cited_before: int = 0
+    verdict: Verdict | None = None
+
+
+_WHY = {
+    "words and vectors": "its meaning is near to your sentence",
+    "title and abstract": "its title and abstract share words with your sentence",
+    "vectors": "its meaning is near to your sentence",
+    "citing sentences": "others cite it in sentences like yours",
+    "words of the title": "your sentence has words of its title",
+    "authors named": "your sentence names its authors",
+    "authors in common": "it shares authors with your paper",
+    "authors in the draft": "your draft cites its authors",
+    "cited in the draft": "your draft cites it already",
+    "near the draft": "it is near to what your draft cites",
+    "venue in common": "it has the venue of your paper",
+    "citation count": "it is cited often",
+}
+_UNTOLD = ("age", "the sentence itself")  # they say little to a person
+_COUNTS = 0.1  # of a score: smaller reasons are not told
+_TOLD, _WORDS = 3, 5
+
+
+def why(hit: Hit) -> list[str]:
+    """The strongest reasons for a hit in plain words, and words that it shares; none unless `explain` was set."""
+    words = ", ".join(dict.fromkeys(match.word for match in hit.matches[:_WORDS]))
+    strong = [one.name for one in hit.reasons if one.score >= _COUNTS and one.name not in _UNTOLD][:_TOLD]
+    told = [_WHY.get(name, name) for name in strong]
+    if not words:
+        return told
+    if "words and vectors" in strong:
+        told[strong.index("words and vectors")] = f"its words ({words}) and meaning are near to your sentence"
+        return told
+    return [*told, f"words in common: {words}"]
 
 
 FIRST = 10
@@ -238,6 +276,11 @@ EVENTS = {"first": "the first is right", "among_ten": "one of the first ten is r
 """The fields of `Confidence`, in words."""
 
 
+_SURE, _LIKELY, _FITS = 0.5, 0.25, 0.25
+_ABOUT, _PLAUSIBLE = 0.6, 0.35
+"""Chosen on data/acl and data/acm, each with curves that did not see it: indexes/confidence/DATASHEET.md."""
+
+
 @dataclass(frozen=True, slots=True)
 class Confidence:
     """How sure a system is of an answer: calibrated probabilities, from 0 to 1.
@@ -245,14 +288,29 @@ class Confidence:
     Attributes:
         first: That the first paper is right, that is, cited there.
         among_ten: That at least one of the first ten is.
+        fits: That the first paper is what is cited, against the same contexts without what they cite in the index.
+        about: That the index is about what the sentence is about, against sentences of other fields or without meaning.
     """
 
     first: float
     among_ten: float
+    fits: float = 1.0
+    about: float = 1.0
+
+    @property
+    def nothing_fits(self) -> bool:
+        """Whether nothing in the index seems to fit: it is about other things, and the first paper is hardly right."""
+        return self.about < _ABOUT and self.first < _PLAUSIBLE
+
+    def verdict(self, chance: float) -> Verdict:
+        """What to say of a paper that is right with some probability."""
+        if self.fits < _FITS or self.nothing_fits:
+            return "weak"
+        return "sure" if chance >= _SURE else "likely" if chance >= _LIKELY else "weak"
 
     def to_json(self) -> dict[str, float]:
-        """Both probabilities, rounded."""
-        return {"first": round(self.first, 4), "among_ten": round(self.among_ten, 4)}
+        """The probabilities, rounded."""
+        return {name: round(probability, 4) for name, probability in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +334,11 @@ class Answer(Sequence[Hit]):
         """A hit, or the answer with some of the hits."""
         return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
 
+    @property
+    def nothing_fits(self) -> bool:
+        """Whether nothing in the index fits, as far as the system can tell."""
+        return not self.hits or (self.confidence is not None and self.confidence.nothing_fits)
+
     def if_sure(self, least: float) -> "Answer":
         """The same answer; without hits if the system is less sure than `least` that one of the first ten is right.
 
@@ -289,7 +352,7 @@ class Answer(Sequence[Hit]):
     def to_json(self) -> dict[str, Any]:
         """Hits, how sure the system is of them (null if it is not calibrated), and whether nothing fits."""
         confidence = self.confidence.to_json() if self.confidence else None
-        return {"hits": list(map(to_json, self.hits)), "confidence": confidence, "nothing_fits": not self.hits}
+        return {"hits": list(map(to_json, self.hits)), "confidence": confidence, "nothing_fits": self.nothing_fits}
 
 
 def json_id(paper_id: str) -> int | str:
@@ -317,6 +380,10 @@ def to_json(hit: Hit) -> dict[str, Any]:
     for name in ("matches", "reasons"):
         if parts := getattr(hit, name):
             answer[name] = [asdict(part) | {"score": round(part.score, 6)} for part in parts]
+    if told := why(hit):
+        answer["why"] = told
+    if hit.verdict:
+        answer["verdict"] = hit.verdict
     if hit.cited_before:
         answer["cited_before"] = hit.cited_before
     if hit.also:

@@ -137,9 +137,12 @@ def live_folder() -> Path:
     return platformdirs.user_cache_path("citerec") / "live"
 
 
+_OF_INDEXES = ("confidence", "encoder", "ranker", "recipes")
+
+
 def shipped(*parts: str) -> Path:
     """A file or folder that comes with citerec: inside the wheel, or in its place in a checkout."""
     package = Path(__file__).parent
     inside = package.joinpath("shipped", *parts)
-    folder = package.parent / "indexes" if parts[0] in ("recipes", "ranker", "encoder") else package.parent
+    folder = package.parent / "indexes" if parts[0] in _OF_INDEXES else package.parent
     return inside if inside.exists() else folder.joinpath(*parts)

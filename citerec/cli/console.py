@@ -14,7 +14,7 @@ from rich.text import Text
 
 from citerec.corpus.matching import edition_name
 from citerec.files.text import counted, printable
-from citerec.records import MARKER, Answer, Hit, Paper
+from citerec.records import MARKER, Answer, Hit, Paper, why
 
 if TYPE_CHECKING:  # tables of results take a while to import, which answers without a table need not wait for
     from citerec.evaluation.tables import Table
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # tables of results take a while to import, which answers wit
 _OTHER_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 _AUTHORS_SHOWN = 3
 _SHOWN_WORDS = 8
+_VERDICTS = {"sure": "bold green", "likely": "cyan", "weak": "dim"}
 _QUOTED = 160
 _SHOWN_REASONS = 5
 
@@ -193,6 +194,7 @@ def parts_of(
     tldrs: "Mapping[str, Tldr] | None" = None,
     *,
     remarks: Mapping[str, Sequence[Text]] | None = None,
+    scores: bool = False,
 ) -> Iterator[Any]:
     """An answer for people: the sentence, its papers with numbers from 1, and how sure the system is of them.
 
@@ -202,24 +204,31 @@ def parts_of(
         name: Name or number of the answer, if there are several.
         tldrs: TLDRs of the papers by id, if they are wanted.
         remarks: Lines below what the record of a paper says, by its id.
+        scores: Whether scores are shown, too, and what they are made of.
     """
     yield ""
     yield Group(Text(f"[{name}] " if name is not None else "", "bold").append(with_marker(answer.context.text)))
-    sure = answer.confidence and f"sure that one of the first ten is right: {answer.confidence.among_ten:.0%}"
+    sure = answer.confidence and f"one of the first ten is right with {answer.confidence.among_ten:.0%}"
     if not answer.hits:
         yield Text(f"  nothing here fits well enough ({sure})" if sure else "  no paper found", "dim")
         return
+    if answer.nothing_fits:
+        yield Text("  Nothing in this index seems to fit. These papers are the nearest.", "yellow")
     # Not a table of values: each paper is a block of styled lines, some of them links.
     table = RichTable(box=None, padding=(0, 1), show_edge=False, pad_edge=False)
     table.add_column("#", justify="right", style="bold")
     table.add_column("paper", ratio=1, overflow="fold")
-    table.add_column("score", justify="right")
+    has_scores = scores or not answer.confidence
+    for shown, heading in ((answer.confidence, ""), (has_scores, "score")):
+        if shown:
+            table.add_column(heading, justify="right")
     for number, hit in enumerate(answer.hits, 1):
-        more = (remarks or {}).get(hit.paper.paper_id, ())
-        table.add_row(str(number), Group(*_lines(hit, titles, tldrs or {}), *more), f"{hit.score:.2f}")
+        lines = Group(*_lines(hit, titles, tldrs or {}, scores), *(remarks or {}).get(hit.paper.paper_id, ()))
+        verdict = [Text(hit.verdict, _VERDICTS[hit.verdict])] if hit.verdict else []
+        table.add_row(str(number), lines, *verdict, *([f"{hit.score:.2f}"] if has_scores else []))
     yield table
-    if answer.confidence:
-        yield Text(f"  {sure}; that its first one is: {answer.confidence.first:.0%}", "dim")
+    if answer.confidence and not answer.nothing_fits:
+        yield Text(f"  The first is right with {answer.confidence.first:.0%}, {sure}.", "dim")
 
 
 def with_marker(text: str, style: str = "italic") -> Text:
@@ -228,7 +237,7 @@ def with_marker(text: str, style: str = "italic") -> Text:
     return Text.assemble((before, style), (marker, "bold yellow"), (after, style))
 
 
-def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> Iterator[Text]:
+def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]", scores: bool) -> Iterator[Text]:
     yield titled(hit.paper)
     if hit.cited_before:
         yield headed("in your draft", f"you cite it already, {counted(hit.cited_before, 'time')}")
@@ -240,14 +249,16 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
         quoted = hit.citance.text if len(hit.citance.text) <= _QUOTED else hit.citance.text[:_QUOTED].rstrip() + "…"
         by = titles.get(hit.citance.citing_id) or hit.citance.citing_id
         yield headed("cited so", f"“{quoted}”", "italic").append(f" — {by}", "dim")
-    if hit.matches:
+    if told := why(hit):
+        yield headed("why", "; ".join(told))
+    if hit.matches and scores:
         shown = ", ".join(
             f"{match.word} ({'+'.join(match.fields) or 'text'})" + (f" {match.score:.1f}" if match.score else "")
             for match in hit.matches[:_SHOWN_WORDS]
         )
         more = len(hit.matches) - _SHOWN_WORDS
         yield headed("matched", shown + (f" and {more} more" if more > 0 else ""))
-    for heading, way, colour in (("lifted by", 1, "green"), ("held back by", -1, "yellow")):
+    for heading, way, colour in (("lifted by", 1, "green"), ("held back by", -1, "yellow")) if scores else ():
         reasons = [reason for reason in hit.reasons if round(way * reason.score, 2) > 0][:_SHOWN_REASONS]
         if reasons:
             shown = ", ".join(f"{reason.name} {reason.score:+.2f}" for reason in reasons)

@@ -225,6 +225,8 @@ def main() -> None:
 
 
 def _run(tokens: list[str]) -> int:
+    if tokens[:1] == ["fill"]:  # an option with a value that may be left out
+        tokens = ["--yes=sure" if token == "--yes" else token for token in tokens]
     try:
         _add_commands(tokens)
         code = cli(tokens)

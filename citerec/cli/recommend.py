@@ -23,7 +23,7 @@ from citerec.contexts.topic import LeakRules, Topic
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, Place, check_places, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited, read_entries
-from citerec.errors import InputError, UsageError
+from citerec.errors import InputError, SettingsError, UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
 from citerec.recommend import Recommender
@@ -50,15 +50,17 @@ class Display:
         k: How many papers.  [default: 10]
         fold: Show editions of one paper, such as preprint and published version, as one hit: the published one, with
             the others beside it. Off with --format trec: a run ranks ids.
-        explain: Show which words matched, and what raised the score of each paper.
+        explain: Show why each paper is there.
+        scores: Show the score of each paper too, and with --explain what it is made of.
         min_confidence: List nothing where the system is less sure than this, from 0 to 1, that one of its first ten is
-            right. Needs citerec train confidence.
+            right.
         tldr: Show a sentence on each paper: its own TLDR, else one from its abstract.
     """
 
     k: _K = None
     fold: options.Switch = True
     explain: bool = False
+    scores: bool = False
     min_confidence: options.Share | None = None
     tldr: bool = False
 
@@ -109,7 +111,8 @@ def recommend(
         raise UsageError("--min-confidence does not go with --sort")
     draft = _draft(sentence, file, encoding)
     of_index = {"citing": citing, "cited": cited, "sort": sort}
-    with opened(chosen, display.min_confidence, with_note=form != "json", **of_index) as (recommender, _):
+    least = display.min_confidence
+    with opened(chosen, least, with_note=form != "json", **of_index) as (recommender, _):
         if citing and not recommender.store.papers([citing]):
             raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
         before = None
@@ -123,7 +126,7 @@ def recommend(
             recommender.search(context, display.k, limits.filters, sort=order, explain=display.explain, fold=fold)
             for context in contexts
         ]
-        if (least := display.min_confidence) is not None:
+        if least is not None:
             answers = [answer.if_sure(least) for answer in answers]
         tldrs = {}
         if display.tldr:
@@ -138,12 +141,13 @@ def recommend(
         single = objects[0] if least is not None else objects[0]["hits"]
         names = draft.places or (range(1, len(answers) + 1) if len(answers) > 1 else [None])
         named = zip(answers, names, strict=True)
+        show = functools.partial(parts_of, tldrs=tldrs, scores=display.scores)
         ranked = ([(hit.paper.paper_id, hit.score) for hit in answer.hits] for answer in answers)
         give(
             form,
             out,
             objects if len(objects) > 1 else single,
-            (part for one, name in named for part in parts_of(one, recommender.titles(one.hits), name, tldrs)),
+            (part for one, name in named for part in show(one, recommender.titles(one.hits), name)),
             papers=_papers(answers),
             lines=_run_of((str(number), pairs) for number, pairs in enumerate(ranked, 1)),
         )
@@ -332,7 +336,7 @@ def _parts(file: Path, findings: "list[Finding]") -> Iterator[Any]:
     yield f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}."
 
 
-_SHOWN = 5
+_SHOWN, _TITLE = 5, 60
 _HELP = """\
 1        cite paper 1; several: 1,3
 s        skip this place
@@ -344,6 +348,10 @@ q        stop: what is filled stays, and the rest can be filled later
 _PICK = re.compile(r"(?P<write>w\s+)?(?P<numbers>\d+(?:[\s,]+\d+)*)")
 
 
+_Yes = Literal["sure", "likely", "any"]
+_TAKEN: dict[_Yes, tuple[str, ...]] = {"sure": ("sure",), "likely": ("sure", "likely")}
+
+
 @options.option_group
 class FillOptions:
     """How places are filled.
@@ -351,9 +359,8 @@ class FillOptions:
     Attributes:
         k: How many papers are shown at a place.
         own_first: List papers of your bibliography first that fit well. --yes always takes the system's first paper.
-        yes: Ask nothing: cite the first paper of each place.
-        min_confidence: With --yes: only where it is at least so sure, from 0 to 1, that the first paper is right. Needs
-            citerec train confidence.
+        yes: Ask nothing: cite the first paper of each place where it is sure; with --yes=likely also where it is
+            likely, with --yes=any everywhere. The other places stay open.
         diff: Show the changes as a unified diff, and write nothing.
         title: Title of the paper that you write.  [default: the draft's]
         citing: The paper of the index that you write: it is never cited.
@@ -361,8 +368,7 @@ class FillOptions:
 
     k: Annotated[int, Parameter(name="-k", validator=Number(gte=1, lte=100))] = _SHOWN
     own_first: options.Switch = True
-    yes: bool = False
-    min_confidence: options.Share | None = None
+    yes: Annotated[_Yes | None, Parameter(metavar="[sure|likely|any]", show_choices=False)] = None
     diff: bool = False
     title: options.Text = None
     citing: options.Id = None
@@ -388,7 +394,7 @@ def fill(
 
     Example: citerec fill paper.tex --bib refs.bib --index indexes/demo
 
-    Without questions, only where it is sure: citerec fill paper.tex --yes --min-confidence 0.8
+    Without questions, where it is sure: citerec fill paper.tex --yes
 
     To see the changes first: citerec fill paper.tex --yes --diff
 
@@ -398,9 +404,13 @@ def fill(
     """
     from citerec.drafts.filling import Filling
 
-    if fill_options.min_confidence is not None and not fill_options.yes:
-        raise UsageError("--min-confidence goes with --yes only")
-    with opened(chosen, fill_options.min_confidence, citing=fill_options.citing) as (recommender, place):
+    with opened(chosen, citing=fill_options.citing) as (recommender, place):
+        if fill_options.yes in _TAKEN and recommender.calibration is None:
+            fault = "this system cannot say of a paper whether it is sure or likely"
+            remedy = (
+                "Fill all places, --yes=any; or calibrate it: citerec train confidence --contexts FILE --index INDEX"
+            )
+            raise SettingsError(fault, remedy)
         match = functools.partial(papers_of_index, index=recommender.index) if place else None
         filling = Filling(draft, bib, Files(encoding), match, keys)
         check_places(filling.draft, draft)
@@ -452,11 +462,17 @@ class _Session:
     def _surely(self, context: Context, place: Place) -> tuple[list[Paper], str]:
         """The first paper, if the system is sure enough of it."""
         answer, shown = self._search(context, 1)
-        sure, least = answer.confidence, self.options.min_confidence
-        if answer.hits and (least is None or (sure and sure.first >= least)):
+        verdict = answer.hits[0].verdict if answer.hits else None
+        if answer.hits and (self.options.yes == "any" or verdict in _TAKEN[self.options.yes or "sure"]):
             return [one.paper for one in shown], ""
-        unsure = f"not sure enough{f' (the first is right with {sure.first:.0%})' if sure else ''}"
-        note(f"{place}: left open, {unsure if answer.hits else 'no paper found'}.")
+        if not answer.hits:
+            said = "no paper found"
+        elif answer.nothing_fits:
+            said = "nothing in the index seems to fit"
+        else:
+            title = shown[0].paper.title
+            said = f"{verdict}: {title if len(title) <= _TITLE else f'{title[:_TITLE]}…'}"
+        note(f"{place}: left open, {said}.")
         return [], ""
 
     def _choice(self, context: Context, place: Place) -> tuple[list[Paper], str]:

@@ -27,6 +27,7 @@ from citerec.retrieve.base import RETRIEVERS
 from citerec.retrieve.dense import QUERIES
 from citerec.systems import choose, default_retrieval
 from citerec.train import ranking
+from citerec.train.confidence import train_confidence
 from citerec.train.encoders import (
     METRIC,
     STATIC_SCHEDULE,
@@ -122,7 +123,7 @@ def confidence(
     _, name, recipe = choose(place, chosen.system, chosen.changes())
     with progress_bar() as on_progress:
         choice = Choice(contexts, limit=limit)
-        model = ranking.train_confidence(choice, place, name, recipe, on_progress)
+        model = train_confidence(choice, place, name, recipe, on_progress)
     about, columns = model.training, [*left("each fifth by the others"), *right("right", "ece", "brier", format=".3f")]
     rows = [[EVENTS[event], one["right"], one["ece"], one["brier"]] for event, one in model.measured.items()]
     counts = f"{about['fitted_on']:,} contexts, {about['left_out']:,} others left out"

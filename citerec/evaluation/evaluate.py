@@ -40,7 +40,7 @@ from citerec.files.progress import Progress, progress_bar
 from citerec.index.describe import size_of
 from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Context
+from citerec.records import EVENTS, MARKER, Context
 from citerec.retrieve.run import Run
 from citerec.systems import Recipe, default_system
 from citerec.write.metrics import Column
@@ -343,7 +343,11 @@ def _measured(
         remarks.append(f"{name}: its calibration error leaves out {number:,} contexts on which it was calibrated")
     ids = np.array([topic.context.context_id for topic in pool.topics], dtype=object)
     rows = zip(ids, answered.confidences, counted & ~fitted, strict=bool(answered.confidences))
-    confidences = [(context_id, name, *asdict(one).values()) for context_id, one, usable in rows if one and usable]
+    confidences = [
+        (context_id, name, *(getattr(one, event) for event in EVENTS))
+        for context_id, one, usable in rows
+        if one and usable
+    ]
     return (
         record,
         remarks,

@@ -127,7 +127,7 @@ def _of_recommender(name: str, recommender: Recommender, conditions: Conditions,
     for part in in_order:
         for retriever, of_part in part.counts.items():
             counts.setdefault(retriever, Counter()).update(of_part)
-    is_calibrated = recommender.calibration is not None
+    calibration = recommender.calibration
     return Answered(
         hits_of([answer for part in in_order for answer in part.answers], conditions.years_of, name),
         SystemRecord(
@@ -137,8 +137,8 @@ def _of_recommender(name: str, recommender: Recommender, conditions: Conditions,
             cost=Cost.of([part.measured for part in in_order], conditions.index_bytes),
         ),
         remarks=recommender.remarks(counts),
-        confidences=[one for part in in_order for one in part.confidences] if is_calibrated else (),
-        fitted_on=calibrated_on(recommender.path, recommender.recipe) if is_calibrated else frozenset(),
+        confidences=[one for part in in_order for one in part.confidences] if calibration else (),
+        fitted_on=calibrated_on(calibration, recommender.path, recommender.recipe) if calibration else frozenset(),
     )
 
 

@@ -35,7 +35,7 @@ from citerec.files.registry import Registry
 from citerec.index.base import ENGINES, Engine
 from citerec.index.columns import PaperRows, Rows as Rows
 from citerec.index.manifest import Manifest, generation_of, open_store, opened, trained_of
-from citerec.records import FIRST, NO_FILTERS, Confidence, Filters, Match, Paper, Reason
+from citerec.records import NO_FILTERS, Confidence, Filters, Match, Paper, Reason
 from citerec.settings import PartSettings
 
 Floats = NDArray[np.float64]
@@ -162,22 +162,6 @@ class Candidates(Sequence[Candidate]):
     def signal(self, name: str) -> Floats:
         """A signal, (candidates,); all NaN if no step gave it."""
         return self.signals[name] if name in self.signals else np.full(len(self), np.nan)
-
-    def evidence(self, signals: Sequence[str]) -> Floats:
-        """What tells how good this answer is, (3 + 2 · signals,), of its first ten candidates; NaN where it is missing.
-
-        The first score, its lead over the second, its lead over the tenth (or the last); then for each signal the first
-        candidate's value and the mean. A candidate that a retriever did not find has the lowest value that it gave.
-        """
-        scores = self.scores[:FIRST]
-        values = [scores[0], scores[0] - scores[1] if len(scores) > 1 else np.nan, scores[0] - scores[-1]]
-        for name in signals:
-            column = self.signal(name)[:FIRST]
-            has_value = ~np.isnan(column)
-            if has_value.any():
-                column = np.where(has_value, column, column[has_value].min())
-            values += [column[0], column.mean()]
-        return np.array(values, np.float64)
 
     def taken(self, places: slice | Rows) -> "Candidates":
         """The candidates at some places, in this order."""

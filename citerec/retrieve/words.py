@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,20 @@ class WordSettings(PartSettings):
 
     def _shortened(self, text: str) -> str:
         return " ".join(text.split()[: self.max_query_words])
+
+
+class Matched(NamedTuple):
+    """What some papers have of the words of a sentence.
+
+    Attributes:
+        near: Which words are nearest to the marker, (words,).
+        in_text: What each adds to BM25 of title and abstract, (papers, words); 0 where they lack it.
+        in_title: The same, of the title alone.
+    """
+
+    near: NDArray[np.bool_]
+    in_text: NDArray[np.float64]
+    in_title: NDArray[np.float64]
 
 
 class WordsRetriever(Retriever):
@@ -203,6 +217,17 @@ class WordsRetriever(Retriever):
             return CitanceKey(citing_id, position, weight * float(citances.scores[hit]))
 
         return Candidates(self.index.rows, rows, scores, {"bm25": words, **signals}, (Citances(keys, best),)).in_order()
+
+    def matched(self, topic: Topic, paper_ids: Sequence[str]) -> "Matched":
+        """What some papers have of the words of a topic's sentence."""
+        terms = list(dict.fromkeys(self._terms_in(topic.text)))
+        near = np.isin(terms, self._terms_in(words_near(topic)))
+        query, keys = self._query(topic, 0.0), [(paper_id,) for paper_id in paper_ids]
+        in_text, in_title = (self._engine.term_scores(query, field, terms, keys) for field in (TEXT, TITLE))
+        return Matched(near, in_text, in_title)
+
+    def _terms_in(self, text: str) -> list[str]:
+        return [term for word in text.split() for term in self._terms_of(word)]
 
     def explain(
         self, topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]

@@ -34,7 +34,7 @@ from citerec.errors import CiterecError, InputError, QueryError
 from citerec.files.text import one_line
 from citerec.index.columns import words_in
 from citerec.recommend import Recommender
-from citerec.records import Answer, Context, Paper
+from citerec.records import Answer, Context, Paper, why
 from citerec.retrieve.base import OpenIndex
 from citerec.serve.indexes import Matches, ServedIndex, shown
 from citerec.version import __version__
@@ -430,9 +430,8 @@ ADD_ENTRY = "citerec.addEntry"
 _PAUSE = 0.05  # seconds in which a further key makes a completion needless
 _QUIET = 0.5  # seconds without a change before a draft is checked
 _HOVERED, _ACTIONS = 3, 5
-_AUTHORS, _REASONS, _WORDS = 3, 3, 5
+_AUTHORS = 3
 _TITLE, _QUOTED, _START, _LONGEST = 80, 240, 300, 100  # characters that are shown
-_COUNTS = 0.1  # of a score: smaller reasons are not shown
 _SUFFIXES = {"latex": ".tex", "tex": ".tex", "markdown": ".md", "quarto": ".qmd", "plaintext": ".txt", "bibtex": ".bib"}
 _NO_NAME = re.compile(r"[^\w.-]+")  # of an address without a file, such as untitled:Untitled-1
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|])")
@@ -787,10 +786,10 @@ def _about(bench: Workbench, offer: Offer) -> str:
     draft_hit, paper = offer.draft_hit, bench.paper(offer.paper_id)
     parts = [_summary(paper or offer.paper)]
     if draft_hit:
-        reasons = [one.name for one in draft_hit.hit.reasons if one.score >= _COUNTS][:_REASONS]
-        words = ", ".join(match.word for match in draft_hit.hit.matches[:_WORDS])
-        if reasons or words:
-            parts.append(f"**Why:** {_plain(', '.join(reasons) or f'shares {words}')}")
+        if verdict := draft_hit.hit.verdict:
+            parts.append(f"**{verdict.capitalize()}**")
+        if told := why(draft_hit.hit):
+            parts.append(f"**Why:** {_plain('; '.join(told))}")
         if citance := draft_hit.hit.citance:
             titles = bench.recommender.titles([draft_hit.hit]) if bench.recommender else {}
             by = titles.get(citance.citing_id) or citance.citing_id
@@ -814,9 +813,11 @@ def _about_place(bench: Workbench, view: View, place: Place) -> str:
     offers, answer = bench.best(view, place, _HOVERED)
     if not offers:
         return "No paper found for this place."
-    lines = [
+    lines = ["Nothing in the index seems to fit; the nearest papers:", ""] if answer and answer.nothing_fits else []
+    lines += [
         f"{number}. **{_plain(_title(offer.paper))}** {_plain(_in_line(offer.paper))} (`{offer.key}`"
-        f"{'' if offer.is_new else ', in your bibliography'})"
+        f"{'' if offer.is_new else ', in your bibliography'}"
+        f"{f', {offer.draft_hit.hit.verdict}' if offer.draft_hit and offer.draft_hit.hit.verdict else ''})"
         for number, offer in enumerate(offers, 1)
     ]
     if sure := answer.confidence if answer else None:

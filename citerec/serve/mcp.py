@@ -130,8 +130,9 @@ class _Tools:
         Use it when a claim needs a citation. `answers` has one answer for each place, in order. Each hit comes with
         what raised its score (`reasons`, `matches`) and, where there is one, a sentence that supports citing it: one in
         which another paper cites it (`citance`), or one of its abstract (`support`). Read that sentence before you
-        cite. `nothing_fits` says that no paper fits: then cite none. `rank` 1 is the best. `key` is the paper's key in
-        your bibliography: cite it by this key, it needs no new entry. `confidence` is null if the system is not
+        cite. `nothing_fits` says that nothing in the index seems to fit: then cite none. `verdict` says how sure the
+        system is of a hit: sure, likely or weak. `rank` 1 is the best. `key` is the paper's key in your bibliography:
+        cite it by this key, it needs no new entry. `verdict` is missing, and `confidence` null, if the system is not
         calibrated for the index. Give `paper_id` to the tool cite for the entry.
 
         Args:

@@ -233,7 +233,7 @@ class OnePaperAnswer(PaperAnswer, _IndexAnswer):
 
 
 class HitAnswer(PaperAnswer):
-    """A paper to cite; `citance`, `matches`, `reasons`, `cited_before` and `also` are there where they apply."""
+    """A paper to cite; `citance`, `matches`, `reasons`, `why`, `verdict`, `cited_before`, `also` where they apply."""
 
     rank: int
     score: float
@@ -385,6 +385,7 @@ _LONGEST, _MOST = 500, 10
 _LEFT_OUT = {"abstract", "fields_of_study", "path"}
 _OWN = {
     *("paper_id", "cite_id", "key", "rank", "score", "comes_first", "cited_before", "reasons", "matches"),
+    *("verdict", "why"),
     *("year", "citation_count", "code", "severity", "line", "column", "end_line", "end_column"),
 }
 """Fields without text of third parties: the words that match stand in the sentence of the query too."""

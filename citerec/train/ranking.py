@@ -1,4 +1,4 @@
-"""Training on the candidates of an index: a ranker (LambdaMART), the weights of a fusion, and the confidence."""
+"""Training on the candidates of an index: a ranker (LambdaMART), and the weights of a fusion."""
 
 import contextlib
 import functools
@@ -12,22 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from citerec.confidence import CALIBRATION, Calibration, Curve, Curves, calibration_folder
 from citerec.contexts.markers import find_markers
 from citerec.contexts.provenance import NOTHING, PROVENANCE, Provenance, digest, folded
 from citerec.errors import InputError, SettingsError
-from citerec.evaluation.metrics import parse_metrics, reliability
-from citerec.evaluation.record import find_overlap
+from citerec.evaluation.metrics import parse_metrics
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind
 from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
-from citerec.records import EVENTS, FIRST, MARKER, Context, citing_name
+from citerec.records import MARKER, Context
 from citerec.rerank import ltr
 from citerec.rerank.ltr import FEATURES, GROUPS, MODEL, PORTABLE, FeatureRows, LtrManifest, LtrReranker, started
-from citerec.retrieve.base import Candidates, Floats, Retriever, Rows
+from citerec.retrieve.base import Candidates, Retriever
 from citerec.retrieve.fusion import fuse
 from citerec.retrieve.words import WithheldCitances, WordsRetriever, withheld
 from citerec.settings import Amount, Positive, Share
@@ -442,143 +440,3 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
     recipe = tuned.recipe.model_copy(update={"tuned_on": digests.name})
     recipe.write(path, f"Tuned on {tuned.contexts} contexts by {tuned.metric}: {tuned.score:.4f}.")
     tuned.provenance.write(digests)
-
-
-LEAST_CONTEXTS = 200
-"""Contexts that a calibration needs: with fewer, its error is mostly chance."""
-
-_FOLDS = 5
-_STEPS = 10  # groups of equal size that isotonic regression sees: with single answers it follows their noise
-_LEAST_IN_STEP = 10
-_LEAST_OUTSIDE = 5  # answers of either outcome outside each fold
-
-Flags = npt.NDArray[np.bool_]
-
-
-def train_confidence(
-    choice: Choice, index: Path, system: str, recipe: Recipe, on_progress: Progress = no_progress
-) -> Calibration:
-    """Calibrates a system on contexts, and writes the calibration into the index.
-
-    For each event (the first paper is right; one of the first ten is) a logistic regression over
-    `Candidates.evidence`, then isotonic regression of its scores, each from a regression that did not see the
-    context's citing paper. An answer is right if the context cites the paper, any of several. Contexts that the system
-    learnt from or was tuned on, by sentence or citing paper, are left out. The leak rules hold.
-
-    `measured` says for each event how well the probabilities fit contexts that they were not fitted on: the
-    probabilities of each fifth of the citing papers come from the others.
-
-    Args:
-        choice: The contexts: a file, and how many at most. Its seed is that of the folds too.
-        index: The index.
-        system: The name of the system.
-        recipe: Its recipe.
-        on_progress: Called as the work goes on.
-
-    Raises:
-        SourceError: The file cannot be read.
-        InputError: It has too few contexts that the system did not learn from, or their outcomes hardly differ.
-        SettingsError: The index lacks what the system needs.
-    """
-    out = calibration_folder(index, recipe)
-    CALIBRATION.check_place(out)
-    contexts = list(read_cited(choice.path))
-    with Recommender.open(index, recipe) as recommender:
-        seen, _ = find_overlap(contexts, {system: recommender.provenance})
-        drawn = choice.draw(choice.limit or len(contexts), itertools.compress(contexts, ~seen))
-        if len(drawn) < LEAST_CONTEXTS:
-            besides = f" that {system} did not learn from" if seen.any() else ""
-            fault = f"{choice.path} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST_CONTEXTS}"
-            raise InputError(fault, "Give others: citerec contexts split makes a part that nothing learns from.")
-        k = min(FIRST, recommender.manifest.counts.papers)
-        answers: list[tuple[Context, Candidates]] = []
-        for done, (topic, candidates) in enumerate(recommender.candidates(recommender.topics(drawn), k), 1):
-            on_progress("searching", done, len(drawn))
-            if candidates:  # an empty answer is never right, and says nothing
-                answers.append((topic.context, replace(candidates, citances=(), reasons=())))
-        made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
-    # Random numbers of the citing papers.
-    names = (citing_name(context.citing_id, context.citing_key) or context.context_id for context, _ in answers)
-    papers = np.array([hash_sample(choice.seed, name) >> 1 for name in names], np.int64)
-    cited = [np.isin(one.rows, one.papers.rows(context.cited_ids)) for context, one in answers]
-    right = np.array([(one[0], one.any()) for one in cited], bool)
-    pairs = ((name, one) for _, one in answers for name in one.signals)
-    # A signal that only repeats the scores adds nothing.
-    signals = tuple(sorted({name for name, one in pairs if not np.array_equal(one.signal(name), one.scores, True)}))
-    evidence = np.array([candidates.evidence(signals) for _, candidates in answers])
-    training = {
-        "contexts": choice.path.name,
-        "fitted_on": len(answers),
-        "left_out": int(seen.sum()),
-        "citing_papers": len(np.unique(papers)),
-        "seed": choice.seed,
-    }
-    manifest = Calibration(
-        **dict(fitted(evidence, right, papers)),
-        corpus=corpus,
-        system=system,
-        recipe=recipe.whole().to_json(),
-        made_for=made_for,
-        signals=signals,
-        training=training,
-        measured=_measured(evidence, right, papers),
-    )
-    return write_model(CALIBRATION, out, manifest, Provenance.of(drawn), lambda _: None)
-
-
-def fitted(evidence: Floats, right: Flags, papers: Rows) -> Curves:
-    """Fits the curve of each event.
-
-    Args:
-        evidence: Of each answer, (answers, pieces); NaN where it is missing.
-        right: Which events came true, (answers, events).
-        papers: A random number of each answer's citing paper, (answers,).
-
-    Raises:
-        InputError: Nearly all answers outside a fold of citing papers are right, or hardly one is.
-    """
-    masked = np.ma.masked_invalid(evidence)
-    mean, scale = masked.mean(axis=0).filled(0.0), masked.std(axis=0).filled(1.0)
-    scale[scale == 0] = 1.0
-    standardised = np.nan_to_num((evidence - mean) / scale)
-    first, among_ten = (_curve(standardised, outcomes, papers % _FOLDS) for outcomes in right.T)
-    return Curves(mean=tuple(mean.tolist()), scale=tuple(scale.tolist()), first=first, among_ten=among_ten)
-
-
-def _curve(evidence: Floats, right: Flags, folds: Rows) -> Curve:
-    """As scikit-learn's `CalibratedClassifierCV`, but isotonic regression sees means of groups of answers."""
-    from sklearn.isotonic import IsotonicRegression
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import PredefinedSplit, cross_val_predict
-
-    for outcome, what in ((right, "no answer"), (~right, "every answer")):
-        counts = np.bincount(folds[outcome], minlength=_FOLDS)
-        if counts.sum() - counts.max() < _LEAST_OUTSIDE:
-            fault = f"there is nothing to calibrate: what was found is right in {what} of some citing papers"
-            raise InputError(fault, "Give more contexts, or others.")
-    regression = LogisticRegression(max_iter=1000)
-    # A regression that has seen an answer scores it too well.
-    scores = cross_val_predict(regression, evidence, right, cv=PredefinedSplit(folds), method="decision_function")
-    regression.fit(evidence, right)
-    steps = np.array_split(np.argsort(scores, kind="stable"), min(_STEPS, max(1, len(right) // _LEAST_IN_STEP)))
-    means = np.array([(scores[step].mean(), right[step].mean()) for step in steps])
-    isotonic = IsotonicRegression().fit(*means.T, sample_weight=[len(step) for step in steps])
-    return Curve(
-        weights=tuple(regression.coef_[0].tolist()),
-        constant=float(regression.intercept_[0]),
-        scores=tuple(isotonic.X_thresholds_.tolist()),
-        probabilities=tuple(isotonic.y_thresholds_.tolist()),
-    )
-
-
-def _measured(evidence: Floats, right: Flags, papers: Rows) -> dict[str, dict[str, float]]:
-    """How well each event's probabilities fit answers that they were not fitted on, fold by fold."""
-    probabilities = np.empty(right.shape)
-    for fold in range(_FOLDS):
-        own = papers % _FOLDS == fold
-        probabilities[own] = fitted(evidence[~own], right[~own], papers[~own]).at(evidence[own])
-    of_events = [reliability(one, outcomes) for one, outcomes in zip(probabilities.T, right.T, strict=True)]
-    return {
-        event: {"n": one.n, **{name: round(getattr(one, name), 4) for name in ("right", "ece", "brier")}}
-        for event, one in zip(EVENTS, of_events, strict=True)
-    }

@@ -1,11 +1,10 @@
 """`citerec fill`: a draft filled from the command line, by a person and without questions."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import DEMO, Citerec
+from tests.conftest import Citerec
 from tests.e2e.test_cli import one_line
 
 DRAFT = r"""\documentclass{article}
@@ -54,7 +53,7 @@ def test_a_person_picks_searches_skips_and_goes_on(demo_index: Path, draft: Path
 def test_a_diff_writes_nothing(demo_index: Path, draft: Path, tmp_path: Path, citerec_here: Citerec) -> None:
     before = draft.read_bytes()
     (tmp_path / "refs.bib").unlink()
-    run = citerec_here("fill", draft, "--index", demo_index, "--yes", "--diff")
+    run = citerec_here("fill", draft, "--index", demo_index, "--yes=any", "--diff")
     assert run.returncode == 0, run.stderr
     assert "+Attention alone suffices to translate well~\\citep[see][]{vaswani2017attention}. % \\cite{?}" in run.stdout
     assert "+@inproceedings{vaswani2017attention," in run.stdout or "+@misc{vaswani2017attention," in run.stdout
@@ -62,24 +61,22 @@ def test_a_diff_writes_nothing(demo_index: Path, draft: Path, tmp_path: Path, ci
     assert draft.read_bytes() == before and not (tmp_path / "refs.bib").exists()
 
 
-def test_yes_only_where_it_is_sure(demo_index: Path, draft: Path, tmp_path: Path, citerec_here: Citerec) -> None:
-    sure = ("fill", draft, "--system", "bm25", "--yes", "--min-confidence")
-    run = citerec_here(*sure, "0.8", "--index", demo_index)
-    assert run.returncode != 0 and "citerec train confidence" in run.stderr
-    index = shutil.copytree(demo_index, tmp_path / "index")
-    contexts = ("--contexts", DEMO / "contexts.jsonl")
-    made = citerec_here("train", "confidence", *contexts, "--index", index, "--system", "bm25")
-    assert made.returncode == 0, made.stderr
-    run = citerec_here(*sure, "1", "--index", index)
-    assert run.returncode == 0 and "0 of 3 places filled, 3 left" in " ".join(run.stderr.split())
-    assert run.stderr.count("left open, not sure enough (the first is right with") == 3
-    run = citerec_here(*sure, "0.3", "--index", index)
-    assert run.returncode == 0 and f"{draft}:4: vaswani" in run.stdout, run.stderr
+def test_yes_only_where_it_is_sure(demo_index: Path, hybrid_index: Path, draft: Path, citerec_here: Citerec) -> None:
+    run = citerec_here("fill", draft, "--index", demo_index, "--system", "bm25", "--yes")
+    one_line(run, 2, "citerec train confidence --contexts FILE --index INDEX")
+    text = draft.read_text()
+    draft.write_text(text.replace("Words", "Qwertz yxcvb plokij uhbzgv"))
+    runs = {
+        yes: citerec_here("fill", draft, "--index", hybrid_index, f"--yes{yes}", "--diff") for yes in ("", "=likely")
+    }
+    for run in runs.values():
+        assert run.returncode == 0 and "left open, nothing in the index seems to fit" in run.stderr, run.stderr
+    assert runs[""].stderr.count("left open, likely: ") and "left open, likely: " not in runs["=likely"].stderr
 
 
 def test_what_cannot_be_done_is_said(demo_index: Path, draft: Path, tmp_path: Path, citerec_here: Citerec) -> None:
     fill = ("fill", draft, "--index", demo_index)
-    one_line(citerec_here(*fill, "--min-confidence", "0.5"), 2, "--min-confidence goes with --yes only")
+    one_line(citerec_here(*fill, "--yes=maybe"), 2, "maybe")
     one_line(citerec_here(*fill, "--keys", "{what}"), 2, "pattern of citation keys '{what}' is wrong")
     (tmp_path / "a.txt").write_text("Nothing is missing here.\n")
     wrong = citerec_here("fill", "a.txt", "--bib", "refs.bib", "--index", demo_index)

@@ -2,7 +2,7 @@
 
 import { get, make, step } from "./dom.js";
 import { state } from "./state.js";
-import { about, reasons, times } from "./words.js";
+import { about, times } from "./words.js";
 
 const list = get("papers");
 const picked = new Set();
@@ -91,8 +91,11 @@ function group(at) {
   return [make("p", { class: "group" }, isOwn ? "From your bibliography" : "All others")];
 }
 
+const VERDICTS = { sure: "Sure", likely: "Likely", weak: "Weak" };
+
 function badges(hit) {
   const texts = [];
+  if (hit.verdict) texts.push([VERDICTS[hit.verdict]]);
   if (hit.key) texts.push(["In your bibliography: ", make("code", {}, hit.key)]);
   if (hit.cited_before) texts.push([`Your draft cites it ${times(hit.cited_before)}`]);
   return texts.length && make("p", { class: "badges" }, texts.map((text) => make("span", {}, text)));
@@ -107,8 +110,7 @@ function quote(hit) {
 }
 
 function why(hit) {
-  const told = reasons(hit);
-  return told.length && make("p", { class: "why" }, make("b", {}, "Why: "), told.join("; "));
+  return hit.why && make("p", { class: "why" }, make("b", {}, "Why: "), hit.why.join("; "));
 }
 
 function more(hit) {

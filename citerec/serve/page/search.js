@@ -84,6 +84,6 @@ export const isBusy = () => get("papers").getAttribute("aria-busy") === "true";
 /** Shows that there is no paper, or says how many there are. */
 export function showCount(answer, sure) {
   const filtered = Object.keys(state.filters).length ? " Loosen the filters, or search with other words." : " Search with other words.";
-  show(get("sure"), answer.nothing_fits ? `No paper found.${filtered}` : sure);
+  show(get("sure"), !answer.hits.length ? `No paper found.${filtered}` : sure);
   say(answer.hits.length === 1 ? "1 paper." : `${answer.hits.length} papers.`);
 }

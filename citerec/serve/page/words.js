@@ -2,34 +2,7 @@
 
 import { make } from "./dom.js";
 
-const REASONS = {
-  "words and vectors": "its words and meaning are near to your sentence",
-  "title and abstract": "its title and abstract share words with your sentence",
-  vectors: "its meaning is near to your sentence",
-  "citing sentences": "others cite it in sentences like yours",
-  "words of the title": "your sentence has words of its title",
-  "authors named": "your sentence names its authors",
-  "authors in common": "it shares authors with your paper",
-  "authors in the draft": "your draft cites its authors",
-  "cited in the draft": "your draft cites it already",
-  "near the draft": "it is near to what your draft cites",
-  "venue in common": "it has the venue of your paper",
-  "citation count": "it is cited often",
-  age: "its age fits",
-};
-const COUNTS = 0.1; // of a score: smaller reasons are not shown
-const MOST_REASONS = 3;
-const MOST_WORDS = 5;
 const MOST_AUTHORS = 3;
-
-/** The strongest reasons for a paper, such as "its meaning is near to your sentence". */
-export function reasons(hit) {
-  const strong = (hit.reasons ?? []).filter((reason) => reason.score >= COUNTS);
-  const told = strong.slice(0, MOST_REASONS).map((reason) => REASONS[reason.name] ?? reason.name);
-  const words = [...new Set((hit.matches ?? []).map((match) => match.word))].slice(0, MOST_WORDS);
-  if (words.length) told.push(`words in common: ${words.join(", ")}`);
-  return told;
-}
 
 /** Authors, venue, year and citations, in one line. */
 export function about(paper) {
@@ -41,8 +14,9 @@ export function about(paper) {
 }
 
 /** How sure the system is of an answer, as a sentence; nothing if it is not calibrated. */
-export function sure({ confidence, hits }) {
+export function sure({ confidence, hits, nothing_fits }) {
   if (!confidence || !hits.length) return "";
+  if (nothing_fits) return "Nothing in this index seems to fit. These papers are the nearest.";
   const [first, ten] = [confidence.first, confidence.among_ten].map((share) => `${Math.round(share * 100)} %`);
   const best = hits.find((hit) => hit.rank === 1);
   const named = best === hits[0] ? "the first paper" : `“${best.title}”, which the system ranks first,`;
