@@ -228,7 +228,8 @@ def parts_of(
         table.add_row(str(number), lines, *verdict, *([f"{hit.score:.2f}"] if has_scores else []))
     yield table
     if answer.confidence and not answer.nothing_fits:
-        yield Text(f"  The first is right with {answer.confidence.first:.0%}, {sure}.", "dim")
+        first, among_ten = answer.confidence.first, answer.confidence.among_ten
+        yield Text(f"  The first is right with {first:.0%}, one of the first ten with {among_ten:.0%}.", "dim")
 
 
 def with_marker(text: str, style: str = "italic") -> Text:

@@ -55,7 +55,7 @@ def test_recommend_in_its_forms(citerec_here: Citerec, demo_index: Path) -> None
     assert [one["hits"][0]["title"].split()[0] for one in answers] == ["Random", "Unidentified"]
     table = citerec_here(*asked, "--file", "-", text=text).stdout
     assert "[1]" in table and "[2]" in table
-    shown = citerec_here(*asked, "random forests", "--explain")
+    shown = citerec_here(*asked, "random forests", "--explain", "--scores")
     assert "There is no <REF> in it" in shown.stderr
     assert re.search(r"matched: random \(title\+abstract\) \d\.\d, forests \(title\) \d\.\d", shown.stdout)
 

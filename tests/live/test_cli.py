@@ -17,7 +17,7 @@ def live(services: Services, system: str = "s2-api") -> list[str]:
 
 def test_the_first_question_needs_no_index(citerec_here: Citerec, services: Services) -> None:
     ask = ("recommend", SENTENCE, *live(services, "s2-api+openalex-api"))
-    shown = citerec_here(*ask, "-k", 2, "--explain")
+    shown = citerec_here(*ask, "-k", 2, "--explain", "--scores")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "1  Attention Is All You Need" in shown.stdout
     assert "matched: Attention (title+abstract), translate (abstract)" in shown.stdout

@@ -100,7 +100,7 @@ def test_it_needs_contexts_that_the_system_did_not_learn_from(half: Path, demo_i
 
 def test_recommend_withholds_what_it_is_not_sure_of(calibrated: Path, demo_index: Path, citerec_here: Citerec) -> None:
     ask = ("recommend", SENTENCE, "--index", calibrated, "--system", "bm25")
-    assert "one of the first ten is right with " in citerec_here(*ask).stdout
+    assert "one of the first ten with " in citerec_here(*ask).stdout
     for least, hits in ((0, 10), (1, 0)):
         answer = json.loads(citerec_here(*ask, "--format", "json", "--min-confidence", least).stdout)
         assert (len(answer["hits"]), answer["nothing_fits"]) == (hits, not hits)
