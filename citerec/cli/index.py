@@ -3,6 +3,7 @@
 Example: citerec index build papers.bib --out indexes/mine
 """
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from citerec.cli import options
 from citerec.cli.console import give, note, parts_of, say, size_in_words, table_of
@@ -180,6 +182,53 @@ def add(
         say(f"{index} is up to date: there is nothing new to read.")
     else:
         say(*_parts_of(describe(index), "brought up to date"))
+
+
+def enrich(
+    index: _ToChange,
+    /,
+    *,
+    services: Annotated[tuple[str, ...], Parameter(name="--service", metavar="NAME")] = ("s2", "openalex"),
+    sentences: Annotated[int, Parameter(metavar="N", validator=Number(gte=0))] = 200,
+    again: bool = False,
+    tuning: options.Tuning = options.Tuning(),
+) -> None:
+    """Ask web services what they know of the papers of INDEX, and build it in.
+
+    Abstracts, TLDRs, ids, fields and citation counts are filled in where INDEX has none: what is yours stays. With
+    the sentences of other papers that cite them, papers are found by what the world says of them. Papers are asked
+    for by DOI, arXiv, Anthology or PubMed id, else by title and authors; nothing else is sent. A service is asked
+    once a second (Settings: -c s2.pace=0.1 with a key of your own). Stop it at any time: the same command goes on,
+    and asks nothing twice. Sentences obey the leak rules, by year and paper.
+
+    Example: citerec index enrich indexes/mine
+
+    Without citing sentences, which take a request for each paper: citerec index enrich indexes/mine --sentences 0
+
+    Args:
+        services: Which are asked: s2 (Semantic Scholar), openalex; each for what those before it lack. May be repeated.
+        sentences: Citing sentences of a paper that are enough.
+        again: Ask for all papers again, as after some months.
+    """
+    from citerec.index.enrich import EnrichSettings, enrich_index
+    from citerec.sources.look_up import LOOK_UPS
+
+    if unknown := sorted({*services} - EnrichSettings.model_fields.keys()):
+        raise UsageError(f"--service {unknown[0]} is not one of {', '.join(EnrichSettings.model_fields)}")
+    settings = tuning.settings(EnrichSettings).of(EnrichSettings)
+    asked = [LOOK_UPS[name](settings.manners(name)) for name in services]
+    with contextlib.ExitStack() as open_now, progress_bar() as on_progress:
+        for service in asked:
+            open_now.callback(service.close)
+        done = enrich_index(index, asked, sentences, on_progress, again=again)
+    rows: dict[str, Any] = {f"known to {one.title}": f"{done.found[one.name]:,} of {done.papers:,}" for one in asked}
+    rows |= {f"{name.replace('_', ' ')} filled in": count for name, count in sorted(done.filled.items())}
+    rows |= {"citing sentences": f"{done.sentences:,} of {done.cited:,} papers"}
+    say(
+        table_of([{"papers": name, "": value} for name, value in rows.items()]), *_parts_of(describe(index), "enriched")
+    )
+    if done.sentences:
+        note(f"Profiles use these sentences: citerec index encode {index} --retriever profile")
 
 
 def remove(

@@ -36,7 +36,7 @@ _IN_GROUPS = {
     "contexts": ("extract", "split"),
     "corpus": ("get", "merge", "show", "update"),
     "diagnostics": ("build", "label", "review", "show"),
-    "index": ("add", "build", "encode", "info", "remove", "verify"),
+    "index": ("add", "build", "encode", "enrich", "info", "remove", "verify"),
     "train": ("confidence", "dense", "fusion", "ltr", "reranker", "static", "tagger", "writer"),
     "write": ("batch", "citation", "related-work", "tldr"),
 }

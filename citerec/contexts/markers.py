@@ -15,6 +15,8 @@ from enum import StrEnum
 from importlib import resources
 from typing import NamedTuple
 
+from citerec.records import MARKER
+
 LONGEST = 600
 """Brackets that are more characters apart than this hold no citation."""
 
@@ -705,3 +707,16 @@ def _without_overlaps(markers: Iterable[CitationMarker]) -> list[CitationMarker]
         if not kept or marker.start >= kept[-1].end:
             kept.append(marker)
     return kept
+
+
+def marked(text: str, year: int | None) -> str | None:
+    """A citing sentence with `<REF>` in place of its citation of a paper: the sentences of S2AG have none.
+
+    It is the only citation of the sentence, or the only one with the year of the paper; None if neither can be told.
+    """
+    if MARKER in text:
+        return text if text.count(MARKER) == 1 else None
+    citations = find_markers(text)
+    if len(citations) > 1:
+        citations = [one for one in citations if str(year) in text[one.start : one.end]]
+    return f"{text[: citations[0].start]}{MARKER}{text[citations[0].end :]}" if len(citations) == 1 else None

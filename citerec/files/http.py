@@ -114,15 +114,17 @@ class Web:
                     raise
                 time.sleep(self.patience * 2 ** (failed - 1))
 
-    def answer(self, url: str, parameters: Named = None, headers: Named = None, method: str = "GET") -> Response:
-        """The answer to a request.
+    def answer(
+        self, url: str, parameters: Named = None, headers: Named = None, method: str = "GET", body: Any = None
+    ) -> Response:
+        """The answer to a request; a `body` is sent as JSON.
 
         Raises:
             WebError: The server cannot be reached, or refuses.
         """
         options: dict[str, Any] = {"timeout": self.seconds, "allow_redirects": not self.hurries}
         try:
-            response = self.session.request(method, url, params=parameters, headers=headers, **options)
+            response = self.session.request(method, url, params=parameters, headers=headers, json=body, **options)
         except requests.RequestException as error:
             raise unreachable(url, error) from error
         if response.status_code != 200:
@@ -156,6 +158,7 @@ class Web:
             status_forcelist=BUSY,
             backoff_factor=self.patience,
             raise_on_status=False,
+            allowed_methods=None,  # nothing that is sent changes anything there
             retry_after_max=_SHORT_WAIT if self.hurries else _LONG_WAIT,
         )
         for scheme in ("http://", "https://"):

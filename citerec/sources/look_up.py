@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ import orjson
 from requests import Session
 
 from citerec.corpus import csl, openalex, s2ag
+from citerec.corpus.matching import alike, doi_in, plain_title
 from citerec.corpus.reading import read_text
 from citerec.errors import ServiceError, SettingsError
 from citerec.files.http import BUSY, Pace, Web, WebError
@@ -31,6 +32,7 @@ EMAIL = "CITEREC_EMAIL"
 """Name of the environment variable with an address, for services that answer those faster whom they can write to."""
 
 _SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compared
+_LISTED = 5  # papers that are compared with the one that is looked for
 _SHOWN = 120  # characters of what a service says
 _OTHERWISE = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
 
@@ -49,6 +51,7 @@ class Manners:
         tries: How often a busy service is asked.
         keep_days: Days that answers are kept on this computer; 0 to keep none.
         email: The user's address.
+        hurries: Whether a user waits for each answer: see `Web`.
     """
 
     url: str = ""
@@ -58,6 +61,7 @@ class Manners:
     tries: int = 3
     keep_days: float = 7.0
     email: str = ""
+    hurries: bool = True
 
 
 class Page(NamedTuple):
@@ -65,6 +69,18 @@ class Page(NamedTuple):
 
     papers: list[Paper]
     has_more: bool
+
+
+class Citing(NamedTuple):
+    """A paper that cites another, and the sentences in which it does."""
+
+    paper: Paper
+    sentences: tuple[str, ...]
+
+
+def any_alike(paper: Paper, others: Iterable[Paper]) -> bool:
+    """Whether one of some papers is a paper: by DOI, or by title, authors and year."""
+    return any(alike(paper, one) for one in others)
 
 
 def years_of(filters: Filters) -> tuple[int | None, int | None]:
@@ -106,7 +122,7 @@ class LookUp(ABC):
             pace=Pace(manners.pace, Path(f"{place}.pace")),
             tries=manners.tries,
             seconds=(manners.timeout, manners.timeout),
-            hurries=True,
+            hurries=manners.hurries,
             new_session=functools.partial(self._session, Path(f"{place}.sqlite")),
         )
 
@@ -144,6 +160,20 @@ class LookUp(ABC):
         record = self.answer(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True)
         return next(readable([record], self.paper_of), None)
 
+    def find(self, papers: Sequence[Paper]) -> list[Paper | None]:
+        """What the service knows of some papers, in order, None for what it lacks; errors as for `search`.
+
+        They are known by DOI, or else by title, authors and year.
+        """
+        return [self._found(paper) for paper in papers]
+
+    def _found(self, paper: Paper) -> Paper | None:
+        if (doi := doi_in(paper.external_ids.get("DOI", ""))) and (known := self.paper(doi)):
+            return known
+        words = plain_title(paper.title)
+        listed = self.search(words).papers[:_LISTED] if words else []
+        return max(listed, key=lambda one: alike(paper, one), default=None) if any_alike(paper, listed) else None
+
     def close(self) -> None:
         """Closes its connections."""
         with self._lock:
@@ -168,11 +198,28 @@ class LookUp(ABC):
 
     def answer(self, path: str, parameters: dict[str, str], *, may_lack: bool = False) -> dict[str, Any] | None:
         """The object that it answers; None for what it lacks, if that `may_lack`. Errors as for `search`."""
+        content = self.content(path, parameters, may_lack=may_lack)
+        if content is not None and (answer := self._object(content)) is None:
+            raise self.strange()
+        return None if content is None else answer
+
+    def strange(self) -> ServiceError:
+        """The error for an answer of another kind."""
+        return ServiceError(
+            f"{self._host} answered something else than a list of papers as JSON",
+            f"Is there a proxy or a login page in between? Try again later, {_OTHERWISE}",
+        )
+
+    def content(
+        self, path: str, parameters: dict[str, str], *, may_lack: bool = False, body: Any = None
+    ) -> bytes | None:
+        """The bytes of an answer, as for `answer`; a `body` is posted as JSON."""
         said, headers = self.signature(self.key_given(), self.manners.email or os.environ.get(EMAIL, "").strip())
         sent, headers = ({name: value for name, value in one.items() if value} for one in (parameters | said, headers))
         with self._lock:
             try:
-                response = self._web.answer(f"{self.manners.url}/{path}", sent, headers)
+                method = "GET" if body is None else "POST"
+                return self._web.answer(f"{self.manners.url}/{path}", sent, headers, method, body).content
             except WebError as error:
                 if error.status == 404 and may_lack:
                     return None
@@ -182,12 +229,6 @@ class LookUp(ABC):
                     f"the answers of {self.title} cannot be kept in {live_folder()} ({error})",
                     f"Remove this folder, or keep none: -c {self.manners.section}.keep_days=0",
                 ) from error
-        if (answer := self._object(response.content)) is None:
-            raise ServiceError(
-                f"{self._host} answered something else than a list of papers as JSON",
-                f"Is there a proxy or a login page in between? Try again later, {_OTHERWISE}",
-            )
-        return answer
 
     def _object(self, content: bytes) -> dict[str, Any] | None:
         """The object that an answer has, if what it lists is a list; None for anything else."""
@@ -235,6 +276,7 @@ class SemanticScholar(LookUp):
         "fields": "corpusId,externalIds,title,abstract,tldr,venue,journal,year,authors,citationCount,s2FieldsOfStudy"
     }
     _most = 1000  # papers that it lists for a query
+    _of_citing = "contexts,corpusId,externalIds,title,year"
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Papers that have all words."""
@@ -256,6 +298,54 @@ class SemanticScholar(LookUp):
     def signature(self, key: str, _email: str) -> tuple[dict[str, str], dict[str, str]]:
         """The key, in a header."""
         return {}, {"x-api-key": key}
+
+    def find(self, papers: Sequence[Paper]) -> list[Paper | None]:
+        """As `LookUp.find`: those with an id that it knows in one request, at most 500; the others by title."""
+        ids = [self.id_of(paper) for paper in papers]
+        known = dict(zip(filter(None, ids), self._with_ids([one for one in ids if one]), strict=True))
+        return [known.get(one or "") or self._titled(paper) for one, paper in zip(ids, papers, strict=True)]
+
+    @staticmethod
+    def id_of(paper: Paper) -> str | None:
+        """The id by which it is asked for a paper; None if the paper has none that it knows."""
+        schemes = ("DOI", "DOI"), ("ArXiv", "ARXIV"), ("ACL", "ACL"), ("PubMed", "PMID")
+        ids = {scheme.casefold(): value for scheme, value in paper.external_ids.items()}
+        return next((f"{there}:{ids[here.casefold()]}" for here, there in schemes if here.casefold() in ids), None)
+
+    def _with_ids(self, ids: Sequence[str]) -> list[Paper | None]:
+        if not ids:
+            return []
+        answer = self.content("paper/batch", self.fields, body={"ids": list(ids)})
+        with contextlib.suppress(orjson.JSONDecodeError, TypeError, ValueError):
+            records = orjson.loads(answer or b"")
+            if len(records) == len(ids):
+                return [next(readable([record], self.paper_of), None) for record in records]
+        raise self.strange()
+
+    def _titled(self, paper: Paper) -> Paper | None:
+        if not (words := plain_title(paper.title)):
+            return None
+        answer = self.answer("paper/search/match", {"query": words, **self.fields}, may_lack=True)
+        listed = list(readable((answer or {}).get(self.lists) or [], self.paper_of))
+        return listed[0] if any_alike(paper, listed[:1]) else None
+
+    def citing(self, paper: Paper, most: int) -> Iterator[Citing]:
+        """Who cites one of its papers, and in which sentences, until so many sentences came. Errors as for `search`."""
+        offset: Any = 0
+        sentences = 0
+        while sentences < most:
+            wanted = {"fields": self._of_citing, "offset": str(offset), "limit": "1000"}
+            answer = self.answer(f"paper/CorpusId:{paper.paper_id}/citations", wanted, may_lack=True) or {}
+            for one in readable(answer.get(self.lists) or [], self._citing):
+                sentences += len(one.sentences)
+                if one.sentences:
+                    yield one
+            if not isinstance(offset := answer.get("next"), int):
+                return
+
+    def _citing(self, record: Mapping[str, Any]) -> Citing:
+        paper, texts = self.paper_of(record.get("citingPaper") or {}), record.get("contexts") or []
+        return Citing(paper, tuple(filter(None, (one_line(text) for text in texts if isinstance(text, str)))))
 
 
 class OpenAlex(LookUp):

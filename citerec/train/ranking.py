@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from citerec.contexts.markers import find_markers
+from citerec.contexts.markers import marked
 from citerec.contexts.provenance import NOTHING, PROVENANCE, Provenance, digest, folded
 from citerec.errors import InputError, SettingsError
 from citerec.evaluation.metrics import parse_metrics
@@ -22,7 +22,7 @@ from citerec.files.writing import Kind
 from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Context
+from citerec.records import Context
 from citerec.rerank import ltr
 from citerec.rerank.ltr import FEATURES, GROUPS, MODEL, PORTABLE, FeatureRows, LtrManifest, LtrReranker, started
 from citerec.retrieve.base import Candidates, Retriever
@@ -157,19 +157,6 @@ def own_contexts(index: Path, limit: int | None, seed: int) -> list[Context]:
         remedy = "Add some with `citerec index add INDEX --citances FILE`, or give contexts: --contexts FILE."
         raise InputError(f"{fault}: {LEAST_SENTENCES} are needed", f"{remedy} The default system needs neither.")
     return [contexts[key] for key in sorted(contexts)]
-
-
-def marked(text: str, year: int | None) -> str | None:
-    """A citing sentence with `<REF>` in place of its citation of a paper: the sentences of S2AG have none.
-
-    It is the only citation of the sentence, or the only one with the year of the paper; None if neither can be told.
-    """
-    if MARKER in text:
-        return text if text.count(MARKER) == 1 else None
-    citations = find_markers(text)
-    if len(citations) > 1:
-        citations = [one for one in citations if str(year) in text[one.start : one.end]]
-    return f"{text[: citations[0].start]}{MARKER}{text[citations[0].end :]}" if len(citations) == 1 else None
 
 
 RANKER = Kind("learnt ranker", "citerec-ltr", MANIFEST, frozenset({MODEL, MANIFEST, PROVENANCE}))

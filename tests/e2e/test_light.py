@@ -66,7 +66,7 @@ def test_an_author_needs_no_more(light: Path, tmp_path: Path, citerec: Callable[
     draft = "Nucleic acids have a molecular structure of two strands \\cite{?}. Much was said of it before we began.\n"
     (tmp_path / "draft.tex").write_text(f"\\begin{{document}}\n{draft}\\end{{document}}\n")
     citerec("check", "draft.tex", "--bib", "mine.bib", "--index", "mine")
-    citerec("fill", "draft.tex", "--bib", "mine.bib", "--index", "mine", "--yes")
+    citerec("fill", "draft.tex", "--bib", "mine.bib", "--index", "mine", "--yes=any")
     assert "\\cite{wc}" in (tmp_path / "draft.tex").read_text()
     described = json.loads(citerec("index", "info", "demo", "--format", "json"))
     assert (described["vectors"]["model"], described["default_system"]) == ("citerec-static", "hybrid+ltr")

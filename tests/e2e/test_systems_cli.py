@@ -27,7 +27,7 @@ def test_a_ranker_is_trained_and_used(citerec_here: Citerec, index: Path, tmp_pa
     assert "mrr@10" in trained.stdout and "share of the gain" in trained.stdout, trained.stderr
     assert (trained_of(index, "ltr") / "model.txt").is_file()
     assert citerec_here("index", "verify", index).returncode == 0
-    asked = citerec_here("recommend", SENTENCE, "--explain", "-k", "3")
+    asked = citerec_here("recommend", SENTENCE, "--explain", "--scores", "-k", "3")
     assert "System: hybrid+ltr" in asked.stderr and "lifted by: " in asked.stdout
     as_json = json.loads(citerec_here("recommend", SENTENCE, "--explain", "--format", "json", "-k", "3").stdout)
     assert all("words and vectors" in {reason["name"] for reason in hit["reasons"]} for hit in as_json)
