@@ -146,10 +146,10 @@ def _of_records(topic: Topic, candidates: Candidates) -> dict[str, float]:
 
 
 def _of_words(topic: Topic, candidates: Candidates, words: WordsRetriever) -> dict[str, float]:
-    near, in_text, in_title = words.matched(topic, candidates.paper_ids())
+    near, in_text, title = words.matched(topic, candidates.paper_ids())
     if not len(near):
         return {}
-    has, title = in_text > 0, in_title[0]
+    has = in_text > 0
     return {
         "words matched": has[0].mean(),
         "words matched by none": 1 - has.any(axis=0).mean(),

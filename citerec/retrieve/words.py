@@ -97,7 +97,7 @@ class Matched(NamedTuple):
     Attributes:
         near: Which words are nearest to the marker, (words,).
         in_text: What each adds to BM25 of title and abstract, (papers, words); 0 where they lack it.
-        in_title: The same, of the title alone.
+        in_title: The same, of the title of the first paper, (words,).
     """
 
     near: NDArray[np.bool_]
@@ -219,11 +219,12 @@ class WordsRetriever(Retriever):
         return Candidates(self.index.rows, rows, scores, {"bm25": words, **signals}, (Citances(keys, best),)).in_order()
 
     def matched(self, topic: Topic, paper_ids: Sequence[str]) -> "Matched":
-        """What some papers have of the words of a topic's sentence."""
+        """What some papers, at least one, have of the words of a topic's sentence."""
         terms = list(dict.fromkeys(self._terms_in(topic.text)))
         near = np.isin(terms, self._terms_in(words_near(topic)))
         query, keys = self._query(topic, 0.0), [(paper_id,) for paper_id in paper_ids]
-        in_text, in_title = (self._engine.term_scores(query, field, terms, keys) for field in (TEXT, TITLE))
+        in_text = self._engine.term_scores(query, TEXT, terms, keys)
+        (in_title,) = self._engine.term_scores(query, TITLE, terms, keys[:1])
         return Matched(near, in_text, in_title)
 
     def _terms_in(self, text: str) -> list[str]:

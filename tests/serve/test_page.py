@@ -167,7 +167,7 @@ def test_html_is_text(open_page: Open) -> None:
     def hostile(route: Route) -> None:
         answer = route.fetch().json()
         hit = answer["hits"][0] | dict.fromkeys(["title", "venue", "tldr", "abstract", "support", "key"], HTML)
-        hit |= {"authors": [HTML], "citance": None, "reasons": [{"name": HTML, "score": 1}]}
+        hit |= {"authors": [HTML], "citance": None, "why": [HTML]}
         hit |= {"also": [{"title": HTML}], "fields_of_study": [HTML]}
         hit |= {"external_ids": {"DOI": "javascript:window.ran=1"}}
         route.fulfill(json={**answer, "hits": [hit], "text": HTML})
