@@ -78,7 +78,8 @@ class Web:
         tries: How often a server that is busy is asked.
         seconds: To wait for a connection; and between two parts of an answer.
         hurries: Whether a user waits for the answers: a server that cannot be reached is not asked again, nor one that
-            wants us to wait for long, nor is a key sent to another address.
+            wants us to wait for long.
+        follows: Whether a server may send us to another address. A key would go there, too.
         new_session: Opens what requests are sent by, such as what keeps their answers.
     """
 
@@ -87,6 +88,7 @@ class Web:
     tries: int = TRIES
     seconds: tuple[float, float] = (10, 60)
     hurries: bool = False
+    follows: bool = True
     new_session: Callable[[], Session] = Session
 
     def json(self, url: str, headers: Named = None) -> Any:
@@ -122,7 +124,7 @@ class Web:
         Raises:
             WebError: The server cannot be reached, or refuses.
         """
-        options: dict[str, Any] = {"timeout": self.seconds, "allow_redirects": not self.hurries}
+        options: dict[str, Any] = {"timeout": self.seconds, "allow_redirects": self.follows}
         try:
             response = self.session.request(method, url, params=parameters, headers=headers, json=body, **options)
         except requests.RequestException as error:

@@ -105,7 +105,7 @@ def add_to_index(
         InputError: No source is given, and the index was not built from corpora.
     """
     options = options or BuildOptions()
-    before = _changeable(index)
+    before = changeable(index)
     corpora = {corpus_of(path_of(one.path).resolve()) for one in before.sources}  # they may have updates now
     if options.citances or any(source.resolve() not in corpora for source in sources):
         shards = find_shards(sources, options.format_name, options.citances)
@@ -130,7 +130,7 @@ def remove_papers(
     Returns:
         The manifest of the index; that from before if it has none of the papers.
     """
-    before = _changeable(index)
+    before = changeable(index)
     with contextlib.closing(open_store(index)) as store:
         paper_ids = (line.record.key for line in IDS.read(ids) if isinstance(line.record, Deletion))
         if not any(map(store.years, in_parts(paper_ids, _LOOKED_UP))):
@@ -138,7 +138,7 @@ def remove_papers(
     return _updated(index, before, [Shard(ids, REMOVED)], options or BuildOptions(), on_progress)
 
 
-def _changeable(index: Path) -> Manifest:
+def changeable(index: Path) -> Manifest:
     """The manifest of an index whose papers can be copied; InputError if its records are in a MongoDB database."""
     manifest = Manifest.read(index)
     if manifest.store:
@@ -172,7 +172,7 @@ def _next_generation(
         on_progress: Called as the work goes on.
     """
     plan = {
-        "start": start and _changeable(start).fingerprint,
+        "start": start and changeable(start).fingerprint,
         "shards": [[*identity(shard.path), shard.format] for shard in shards],
         "store": options.store and stores.address_of(options.store),
         "layout": options.layout.model_dump(),

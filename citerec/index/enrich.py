@@ -21,7 +21,7 @@ from citerec.corpus.matching import alike, look_up_names
 from citerec.corpus.store import PaperStore
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.index.build import BuildOptions, add_to_index
+from citerec.index.build import BuildOptions, add_to_index, changeable
 from citerec.index.manifest import open_store
 from citerec.records import MARKER, Paper
 from citerec.settings import PartSettings
@@ -133,6 +133,7 @@ def enrich_index(
         ServiceError: A service cannot be reached, or refuses. What it answered before is kept.
         BuildError, InputError: As for `add_to_index`.
     """
+    changeable(index)  # or it would be said after an hour of asking
     folder = index / "enriched"
     with contextlib.closing(open_store(index)) as store, Answers(folder) as answers:
         if again:

@@ -123,6 +123,7 @@ class LookUp(ABC):
             tries=manners.tries,
             seconds=(manners.timeout, manners.timeout),
             hurries=manners.hurries,
+            follows=False,
             new_session=functools.partial(self._session, Path(f"{place}.sqlite")),
         )
 

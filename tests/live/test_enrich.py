@@ -134,6 +134,15 @@ def test_what_is_lacking_is_filled_in_and_what_is_yours_stays(
     again = citerec_here("index", "enrich", "mine", *world.options)
     assert again.returncode == 0 and world.counts == asked
     assert "citing sentences 0 of 0 papers" in " ".join(again.stdout.split())
+    assert citerec_here("index", "verify", "mine").returncode == 0
+    # Built anew, it gets all of it without asking; what is new is asked for.
+    assert citerec_here("index", "build", "my.bib", "--out", "mine", "--vectors", "none").returncode == 0
+    (tmp_path / "more.bib").write_text("@article{d, title={Something else entirely}, doi={10.1/d}, year={2010}}")
+    assert citerec_here("index", "add", "mine", "more.bib").returncode == 0
+    last = citerec_here("index", "enrich", "mine", *world.options)
+    assert "known to Semantic Scholar 3 of 4" in " ".join(last.stdout.split()), last.stderr
+    assert "citing sentences 2 of 1 papers" in " ".join(last.stdout.split())
+    assert sum((world.counts - asked).values()) == 2 and world.counts["DOI:10.1/d"] == 1
 
 
 def test_a_service_that_fails_loses_nothing(world: World, tmp_path: Path, citerec_here: Citerec) -> None:
