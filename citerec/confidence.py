@@ -1,7 +1,7 @@
 """How sure a system is of an answer: probabilities that were calibrated on contexts (docs/retrieval.md#confidence).
 
-A calibration belongs to one system on one index. It is a folder of the index, `confidence/NAME/`, made by
-`citerec train confidence`.
+One calibration comes with citerec: for the default system on any index with vectors. Others belong to one system on one
+index: a folder of the index, `trained/confidence/NAME/`, made by `citerec train confidence`.
 """
 
 import re
@@ -262,13 +262,13 @@ def calibration_folder(index: Path, recipe: Recipe) -> Path:
     return trained_of(index, "confidence") / f"{parts[:80]}-{digest_of(whole.to_json())[:8]}"
 
 
-def open_calibration(index: Path, recipe: Recipe, wanted: str, ranker: str | None) -> Calibration | None:
+def open_calibration(index: Path, recipe: Recipe, made_for: str, ranker: str | None) -> Calibration | None:
     """The calibration of a system on an index, or else the shipped one; None if neither was made for it.
 
     Args:
         index: The index.
         recipe: The recipe of the system.
-        wanted: A digest of all that its scores depend on.
+        made_for: A digest of all that its scores depend on.
         ranker: The digest of its learnt ranker, if it has one.
 
     Raises:
@@ -277,11 +277,13 @@ def open_calibration(index: Path, recipe: Recipe, wanted: str, ranker: str | Non
     folder = calibration_folder(index, recipe)
     again = f"Make it again: citerec train confidence --contexts FILE --index {index}, or remove {folder}."
     own = read_model_manifest(folder, Calibration, "a calibration", again)
-    if own and own.made_for == wanted and own.evidence == tuple(EVIDENCE):
+    if own and own.made_for == made_for and own.evidence == tuple(EVIDENCE):
         return own
+    if ranker is None:
+        return None
     every = read_model_manifest(shipped(SHIPPED), Calibration, "a calibration", "Install citerec again.")
-    wanted_of_every = ranker, recipe.whole().to_json(), tuple(EVIDENCE)
-    return every if every and (every.made_for, every.recipe, every.evidence) == wanted_of_every else None
+    wanted = ranker, recipe.whole().to_json(), tuple(EVIDENCE)
+    return every if every and (every.made_for, every.recipe, every.evidence) == wanted else None
 
 
 def calibrated_on(calibration: Calibration, index: Path, recipe: Recipe) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """The pipeline, from a sentence to ranked papers; and an index from Python, `citerec.Index`, which opens it."""
 
+import functools
 import inspect
 import itertools
 import platform
@@ -168,7 +169,7 @@ class Recommender:
 
         return opened(path, open_all, lambda pair: pair[1].close())[0]
 
-    @property
+    @functools.cached_property
     def digests(self) -> dict[str, str]:
         """Digests of what its scores depend on beside papers and recipe, by name.
 

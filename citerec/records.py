@@ -260,13 +260,11 @@ def why(hit: Hit) -> list[str]:
     """The strongest reasons for a hit in plain words, and words that it shares; none unless `explain` was set."""
     words = ", ".join(dict.fromkeys(match.word for match in hit.matches[:_WORDS]))
     strong = [one.name for one in hit.reasons if one.score >= _COUNTS and one.name not in _UNTOLD][:_TOLD]
-    told = [_WHY.get(name, f"lifted by {name}") for name in strong if not (words and name == "words")]
     if not words:
-        return told
-    both = f"its words ({words}) and meaning are near to your sentence"
-    if "words and vectors" in strong:
-        return [both if one == _WHY["words and vectors"] else one for one in told]
-    return [*told, f"words in common: {words}"]
+        return [_WHY.get(name, f"lifted by {name}") for name in strong]
+    meanings = _WHY | {"words and vectors": f"its words ({words}) and meaning are near to your sentence"}
+    told = [meanings.get(name, f"lifted by {name}") for name in strong if name != "words"]
+    return told if "words and vectors" in strong else [*told, f"words in common: {words}"]
 
 
 FIRST = 10

@@ -188,7 +188,7 @@ def enrich(
     index: _ToChange,
     /,
     *,
-    services: Annotated[tuple[str, ...], Parameter(name="--service", metavar="NAME")] = ("s2", "openalex"),
+    services: Annotated[tuple[Literal["s2", "openalex"], ...], Parameter(name="--service")] = ("s2", "openalex"),
     sentences: Annotated[int, Parameter(metavar="N", validator=Number(gte=0))] = 200,
     again: bool = False,
     tuning: options.Tuning = options.Tuning(),
@@ -213,8 +213,6 @@ def enrich(
     from citerec.index.enrich import EnrichSettings, enrich_index
     from citerec.sources.look_up import LOOK_UPS
 
-    if unknown := sorted({*services} - EnrichSettings.model_fields.keys()):
-        raise UsageError(f"--service {unknown[0]} is not one of {', '.join(EnrichSettings.model_fields)}")
     settings = tuning.settings(EnrichSettings).of(EnrichSettings)
     asked = [LOOK_UPS[name](settings.manners(name)) for name in services]
     with contextlib.ExitStack() as open_now, progress_bar() as on_progress:

@@ -165,7 +165,7 @@ def _ask(papers: Sequence[Paper], services: Sequence[LookUp], answers: Answers) 
         lacking = [
             paper
             for paper in papers
-            if service.name not in known[paper.paper_id] and not _has_abstract(paper, known[paper.paper_id])
+            if service.name not in known[paper.paper_id] and not _is_complete(paper, known[paper.paper_id])
         ]
         if lacking:
             found = service.find(lacking)
@@ -175,8 +175,8 @@ def _ask(papers: Sequence[Paper], services: Sequence[LookUp], answers: Answers) 
                 known[paper_id][service.name] = one
 
 
-def _has_abstract(paper: Paper, known: Mapping[str, Any]) -> bool:
-    """Whether another service was asked for a paper, knows it, and nothing of its abstract is lacking then."""
+def _is_complete(paper: Paper, known: Mapping[str, Any]) -> bool:
+    """Whether a service knows a paper, and its abstract is at hand."""
     found = [one for service, one in known.items() if one and service != _CITATIONS]
     return bool(found) and (paper.abstract is not None or any(one["abstract"] for one in found))
 

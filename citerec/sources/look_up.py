@@ -78,9 +78,11 @@ class Citing(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def any_alike(paper: Paper, others: Iterable[Paper]) -> bool:
-    """Whether one of some papers is a paper: by DOI, or by title, authors and year."""
-    return any(alike(paper, one) for one in others)
+def most_alike(paper: Paper, others: Iterable[Paper]) -> Paper | None:
+    """Which of some papers is a paper, by DOI, or by title, authors and year; None if none is."""
+    scored = ((alike(paper, one), one) for one in others)
+    score, best = max(scored, key=lambda each: each[0], default=(0.0, paper))
+    return best if score else None
 
 
 def years_of(filters: Filters) -> tuple[int | None, int | None]:
@@ -173,7 +175,7 @@ class LookUp(ABC):
             return known
         words = plain_title(paper.title)
         listed = self.search(words).papers[:_LISTED] if words else []
-        return max(listed, key=lambda one: alike(paper, one), default=None) if any_alike(paper, listed) else None
+        return most_alike(paper, listed)
 
     def close(self) -> None:
         """Closes its connections."""
@@ -327,8 +329,7 @@ class SemanticScholar(LookUp):
         if not (words := plain_title(paper.title)):
             return None
         answer = self.answer("paper/search/match", {"query": words, **self.fields}, may_lack=True)
-        listed = list(readable((answer or {}).get(self.lists) or [], self.paper_of))
-        return listed[0] if any_alike(paper, listed[:1]) else None
+        return most_alike(paper, readable((answer or {}).get(self.lists) or [], self.paper_of))
 
     def citing(self, paper: Paper, most: int) -> Iterator[Citing]:
         """Who cites one of its papers, and in which sentences, until so many sentences came. Errors as for `search`."""

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ LEAST_CONTEXTS = 200
 
 _FOLDS = 5
 _TINY = 1e-9
-_LEAST_OUTSIDE = 5  # answers of either outcome outside each fold
+_LEAST = 5  # answers of either outcome
 _COUNTED = 1500  # answers of one group that count in full: a large group must not hide the others
 _PENALTY = 0.01  # of squared weights, for each answer: evidence that means little elsewhere weighs little
 
@@ -140,8 +141,8 @@ def _curve(curves: Curves, positive: Sequence[Floats], negative: Sequence[Floats
 
     groups = [*positive, *negative]
     labels = np.repeat([True, False], [sum(map(len, positive)), sum(map(len, negative))])
-    if min(labels.sum(), (~labels).sum()) < _LEAST_OUTSIDE:
-        what = "no answer" if labels.sum() < _LEAST_OUTSIDE else "every answer"
+    if min(labels.sum(), (~labels).sum()) < _LEAST:
+        what = "no answer" if labels.sum() < _LEAST else "every answer"
         fault = f"there is nothing to calibrate: what was found is right in {what} of some citing papers"
         raise InputError(fault, "Give more contexts, or others.")
     counts = np.concatenate([_counts(one) for one in groups])
@@ -169,7 +170,7 @@ def _reliabilities(probabilities: Floats, right: Flags) -> dict[str, dict[str, f
 
 
 def train_confidence(
-    choice: Choice, index: Any, system: str, recipe: Recipe, on_progress: Progress = no_progress
+    choice: Choice, index: Path, system: str, recipe: Recipe, on_progress: Progress = no_progress
 ) -> Calibration:
     """Calibrates a system on contexts, and writes the calibration into the index.
 
@@ -202,7 +203,7 @@ def train_confidence(
             besides = f" that {system} did not learn from" if seen.any() else ""
             fault = f"{choice.path} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST_CONTEXTS}"
             raise InputError(fault, "Give others: citerec contexts split makes a part that nothing learns from.")
-        answers = answers_of(recommender, _counted(recommender, drawn, on_progress), choice.seed)
+        answers = answers_of(recommender, _reported(recommender, drawn, on_progress), choice.seed)
         made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
     probabilities = np.empty(answers.right.shape)
     for fold in range(_FOLDS):
@@ -228,7 +229,7 @@ def train_confidence(
     return write_model(CALIBRATION, out, manifest, Provenance.of(drawn), lambda _: None)
 
 
-def _counted(system: Recommender, contexts: Sequence[Context], on_progress: Progress) -> Iterator[Topic]:
+def _reported(system: Recommender, contexts: Sequence[Context], on_progress: Progress) -> Iterator[Topic]:
     """The topics of contexts; it is reported how many were asked for."""
     for done, topic in enumerate(system.topics(contexts), 1):
         on_progress("searching", done, len(contexts))
