@@ -188,7 +188,12 @@ def enrich(
     index: _ToChange,
     /,
     *,
-    services: Annotated[tuple[Literal["s2", "openalex"], ...], Parameter(name="--service")] = ("s2", "openalex"),
+    services: Annotated[
+        tuple[Literal["s2", "openalex"], ...], Parameter(name="--service", metavar="NAME", show_default=False)
+    ] = (
+        "s2",
+        "openalex",
+    ),
     sentences: Annotated[int, Parameter(metavar="N", validator=Number(gte=0))] = 200,
     again: bool = False,
     tuning: options.Tuning = options.Tuning(),
@@ -206,7 +211,8 @@ def enrich(
     Without citing sentences, which take a request for each paper: citerec index enrich indexes/mine --sentences 0
 
     Args:
-        services: Which are asked: s2 (Semantic Scholar), openalex; each for what those before it lack. May be repeated.
+        services: Which are asked: s2 (Semantic Scholar), openalex; each for what those before it lack; may be repeated.
+            [default: s2, then openalex]
         sentences: Citing sentences of a paper that are enough.
         again: Ask for all papers again, as after some months.
     """

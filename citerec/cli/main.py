@@ -201,6 +201,7 @@ _MOVED = {
     "--no-bibtex": "--format json, or no option",
     **{f"--{form}": f"--format {form}" for form in ("bibtex", "csl", "csv", "json", "ris")},
     **{f"--{form}": f"--format {form} --out FILE" for form in ("sarif", "trec")},
+    "fill --min-confidence": "--yes, --yes=likely or --yes=any",
     "--set": "-c KEY=VALUE",
     "--option": "-c writer.KEY=VALUE",
     "--chat-model": "-c writer.chat_model=NAME",

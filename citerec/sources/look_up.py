@@ -206,11 +206,16 @@ class LookUp(ABC):
             raise self.strange()
         return None if content is None else answer
 
+    @property
+    def _otherwise(self) -> str:
+        """What else to do where it fails: whoever does not wait for it can go on later."""
+        return _OTHERWISE if self.manners.hurries else "and run the same command again: it goes on where it stopped"
+
     def strange(self) -> ServiceError:
         """The error for an answer of another kind."""
         return ServiceError(
             f"{self._host} answered something else than a list of papers as JSON",
-            f"Is there a proxy or a login page in between? Try again later, {_OTHERWISE}",
+            f"Is there a proxy or a login page in between? Try again later, {self._otherwise}",
         )
 
     def content(
@@ -245,7 +250,7 @@ class LookUp(ABC):
     def _failed(self, error: WebError) -> ServiceError:
         if error.status is None:
             what = f"cannot be reached ({type(error.__cause__).__name__})"
-            remedy = f"Find a network, wait longer (-c {self.manners.section}.timeout=SECONDS), {_OTHERWISE}"
+            remedy = f"Find a network, wait longer (-c {self.manners.section}.timeout=SECONDS), {self._otherwise}"
         else:
             answer = self._object(error.content) or {}
             said = next((answer[name] for name in ("message", "error") if isinstance(answer.get(name), str)), "")
@@ -259,9 +264,9 @@ class LookUp(ABC):
         if status in (401, 403) and self.key:
             return f"Check the key in {self.key}, or unset it." if self.key_given() else f"Set a key: {own}."
         if status == 429 and self.key and not self.key_given():
-            return f"Use a key of your own: {own}, wait some minutes, {_OTHERWISE}"
+            return f"Use a key of your own: {own}, wait some minutes, {self._otherwise}"
         if status in BUSY:
-            return f"Try again later, {_OTHERWISE}"
+            return f"Try again later, {self._otherwise}"
         return f"Is {self.manners.section}.url right? If so, {self.title} has changed: please report it."
 
 
