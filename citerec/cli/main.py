@@ -29,7 +29,8 @@ _WIDEST = 30  # characters of names
 _ON_TOP = {
     "evaluate": ("eval-text", "report"),
     "index": ("demo", "systems"),
-    "recommend": ("check", "fill", "recommend", "run"),
+    "check": ("check",),
+    "recommend": ("fill", "recommend", "run"),
     "serve": ("lsp", "mcp", "serve"),
 }
 _IN_GROUPS = {
@@ -215,6 +216,10 @@ _MOVED = {
 """What was renamed while citerec was not released: old → new; commands, then options of one command, and of all."""
 
 
+_VALUES = (("fill", "--yes", "sure"), ("check", "--fix", "ask"))
+"""Options whose value may be left out, with what it is then."""
+
+
 def main() -> None:
     """Runs the command line. An error is one line: exit code 2 for bad input, 1 for a failure."""
     # Python looks for cycles again and again while modules are imported, and at its end: 0.1 s that nobody needs.
@@ -226,8 +231,9 @@ def main() -> None:
 
 
 def _run(tokens: list[str]) -> int:
-    if tokens[:1] == ["fill"]:  # an option with a value that may be left out
-        tokens = ["--yes=sure" if token == "--yes" else token for token in tokens]
+    for command, option, value in _VALUES:
+        if tokens[:1] == [command]:
+            tokens = [f"{option}={value}" if token == option else token for token in tokens]
     try:
         _add_commands(tokens)
         code = cli(tokens)

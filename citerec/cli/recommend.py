@@ -1,10 +1,9 @@
-"""`citerec recommend`, `run`, `fill` and `check`: papers to cite, and what should be mended in a draft."""
+"""`citerec recommend`, `run` and `fill`: papers to cite."""
 
 import contextlib
 import functools
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,18 +21,16 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, Place, check_places, place_marker, read_draft
-from citerec.drafts.bibliography import read_cited, read_entries
+from citerec.drafts.bibliography import read_cited
 from citerec.errors import InputError, SettingsError, UsageError
 from citerec.files.progress import progress_bar
-from citerec.files.text import counted, names_in
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Answer, Context, Filters, Paper
-from citerec.retrieve.base import Candidates, OpenIndex
+from citerec.retrieve.base import Candidates
 from citerec.retrieve.entries import papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others
-    from citerec.drafts.check import Finding
     from citerec.drafts.filling import DraftHit, Filling
     from citerec.write.drafting import Tldr
 
@@ -260,80 +257,6 @@ def _run_of(answers: Iterable[tuple[str, Sequence[tuple[str, float]]]]) -> Itera
         yield lines.encode()
     found_nothing = f"; {empty:,} of them found nothing" if empty else ""
     note(f"A run of {contexts:,} contexts{found_nothing}.")
-
-
-_Codes = Annotated[tuple[str, ...], Parameter(metavar="CODE")]
-_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
-
-
-def check(
-    file: Path,
-    /,
-    *,
-    bibs: Annotated[tuple[Path, ...], Parameter(name="--bib")] = (),
-    index_path: Annotated[Path | None, Parameter(name="--index")] = None,
-    select: _Codes = (),
-    ignore: _Codes = (),
-    year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
-    strict: bool = False,
-    encoding: options.Encoding = None,
-    form: Annotated[Literal["table", "json", "sarif"], Parameter(name="--format")] = "table",
-    out: options.OutFile = None,
-) -> int:
-    r"""Check the citations of a draft in LaTeX or Markdown.
-
-    Finds keys without an entry, entries that cannot be read or are there twice, entries with the DOI of
-    another work, entries from the future, places that still want a citation (\cite{?}, [@?]), and
-    sentences that look like they need one. With --index also entries that differ from their paper,
-    preprints that were published since, and retracted papers. Exit code: 0 if there is no error and no
-    warning, 1 if there is, 2 for bad input.
-
-    Example: citerec check paper.tex --index indexes/demo
-
-    Only what is wrong with keys: citerec check paper.tex --select key-unknown,key-duplicate
-
-    Args:
-        file: The draft.
-        bibs: A .bib file; may be repeated.  [default: those that FILE names]
-        index_path: Compare the cited entries with the papers of an index.
-        select: Only these checks; may be repeated, or several with commas: key-unknown, place-open and others
-            (docs/drafts.md).  [default: all but entry-uncited]
-        ignore: None of these checks; as --select.
-        year: Year of the draft.  [default: this year]
-        strict: Exit code 1 for notes too.
-        form: How the findings are given; sarif is SARIF 2.1.0.
-    """
-    from citerec.drafts.check import Options, check_draft, sarif, selected
-
-    of_year = {} if year is None else {"year": year}
-    chosen = Options(_codes(select) or None, _codes(ignore), **of_year)
-    files = Files(encoding)
-    draft = read_draft(file, files)
-    named = bibs or draft.bibliographies
-    bibliography = read_entries(named, files) if named else None
-    with contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext() as index:
-        findings = check_draft(draft, bibliography, index, chosen, files)
-    as_json = sarif(findings) if form == "sarif" else [finding.to_json() for finding in findings]
-    give("json" if form == "sarif" else form, out, as_json, _parts(file, findings))
-    if bibliography is None and draft.cited:
-        note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
-    if index_path is None and (left_out := [one.name for one in selected(chosen) if one.needs_index]):
-        note(f"Not checked without --index: {', '.join(left_out)}.")
-    return int(any(strict or finding.severity != "note" for finding in findings))
-
-
-def _codes(values: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(names_in(",".join(values)))
-
-
-def _parts(file: Path, findings: "list[Finding]") -> Iterator[Any]:
-    """The findings, then how many there are."""
-    for finding in findings:
-        line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
-        line.append(f"{finding.code} ", style=_STYLES[finding.severity]).append(finding.message)
-        yield line.append(f"\n    {finding.remedy}", style="dim")
-    counts = Counter(finding.severity.value for finding in findings)
-    yield f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}."
 
 
 _SHOWN, _TITLE = 5, 60

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from citerec.corpus import reading
 from citerec.corpus.base import Format, paper_of
@@ -45,6 +45,11 @@ _STRUCTURE = re.compile(r"[{}\\]")
 # Between the characters of a ligature: two hyphens would become a dash.
 _LIGATURES = re.compile(r"(?<=[-`'!?,<>])(?=[-`',<>])")
 _EMPTY = "\ue000"  # stands for {} while braces are escaped
+_NAME_OF_FIELD = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*")
+_MARKS_OF_VALUES = re.compile(r"(?<!\\)[{}\"]|,")
+HTML = re.compile(r"&(?:[A-Za-z]{2,8}|#\d{2,5}|#x[\da-fA-F]{2,4});|</?(?:i|b|em|sub|sup|strong|scp|p|br)\s*/?>")
+"""An entity or a tag."""
+_AMPERSAND = re.compile(r"\\?&(?:amp|#38|#x26);", re.IGNORECASE)
 _SPECIAL_NAME = re.compile(r"(?:^|\s)and(?:\s|$)|^others$", re.IGNORECASE)
 
 
@@ -248,6 +253,42 @@ def _paper(file: _File, entry: _Block, untitled: bool) -> Paper:
     )
 
 
+class Value(NamedTuple):
+    """The value of a field in the text of an entry: where it stands, and what it is between braces or quotes."""
+
+    start: int
+    end: int
+    text: str
+
+
+def values_of(entry: str) -> dict[str, Value]:
+    """The fields of the text of an entry, by name in small letters; those before something that cannot be read."""
+    values, at = dict[str, Value](), entry.find(",") + 1
+    while at and (name := _NAME_OF_FIELD.match(entry, at)):
+        end = at = name.end()
+        depth, quoted = 0, False
+        for mark in _MARKS_OF_VALUES.finditer(entry, at):
+            sign, end = mark[0], mark.start()
+            if depth == 0 and not quoted and sign in (",", "}"):
+                break
+            depth += (sign == "{") - (sign == "}")
+            quoted ^= sign == '"' and depth == 0
+        text = entry[at:end].rstrip()
+        try:
+            is_one = len(_parts(name[1], text)) == 1
+        except RecordError:
+            break
+        inside = text[1:-1] if is_one and text[:1] in ("{", '"') else text
+        values[name[1].lower()] = Value(at, at + len(text), inside)
+        at = end + 1 if entry[end : end + 1] == "," else 0
+    return values
+
+
+def without_html(value: str) -> str:
+    r"""A value without the entities and tags of HTML: `&amp;` is `\&` in BibTeX."""
+    return reading.without_markup(_AMPERSAND.sub(r"\\&", value)) if HTML.search(value) else value
+
+
 def _plain(text: str) -> str:
     """The text of a field as a reader sees it: no LaTeX, no tags, no HTML entities, no control characters."""
     return reading.without_markup(reading.decoded(text))
@@ -277,12 +318,12 @@ def bibtex_entry(key: str, paper: Paper) -> str:
     """
     if own := own_entry(paper):
         return f"{own['before']}{key if key == own['key'] else check_key(key)}{own.string[own.end() :]}"
-    (type_name, venue), title = kind_of(paper).bibtex, _escaped(paper.title)
+    (type_name, venue), title = kind_of(paper).bibtex, bibtex_text(paper.title)
     eprint = paper.external_ids.get("ArXiv", "")
     fields = {
-        "author": " and ".join(filter(None, map(_name, paper.authors))),
+        "author": bibtex_names(paper.authors),
         "title": f"{{{title}}}" if title else "",
-        venue: _escaped(paper.venue or ""),
+        venue: bibtex_text(paper.venue or ""),
         "year": str(paper.year or ""),
         "doi": _escaped_identifier(paper.external_ids.get("DOI", "")),
         "eprint": _escaped_identifier(eprint),
@@ -292,16 +333,21 @@ def bibtex_entry(key: str, paper: Paper) -> str:
     return f"@{type_name}{{{check_key(key)},\n" + ",\n".join(lines) + "\n}"
 
 
+def bibtex_names(authors: Iterable[str]) -> str:
+    """Names as the value of a field of BibTeX."""
+    return " and ".join(filter(None, map(_name, authors)))
+
+
 def _name(author: str) -> str:
     """An author's name; in braces if BibTeX would take it for two, or its words for other parts of a name."""
-    given, family, suffix = map(_escaped, parts_of(author))
+    given, family, suffix = map(bibtex_text, parts_of(author))
     if given and suffix and "," not in author:
         return f"{family}, {suffix}, {given}"
-    name = _escaped(author)
+    name = bibtex_text(author)
     return f"{{{name}}}" if "," in name or _SPECIAL_NAME.search(name) else name
 
 
-def _escaped(text: str) -> str:
+def bibtex_text(text: str) -> str:
     """A text as LaTeX, which BibTeX reads back: a brace of its own could end the entry, so it is named."""
     parts = _STRUCTURE_OF_TEXT.split(_LIGATURES.sub(_EMPTY, reading.escaped(text, backslashes=False)))
     latex = "".join(_NAMED_IN_TEXT.get(part) or _encoder()(part) for part in parts)

@@ -11,6 +11,7 @@ from citerec.corpus.bibtex import bibtex_entry, parse_bibtex
 from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_key, own_key
 from citerec.corpus.matching import alike, normalised
 from citerec.corpus.reading import BadRecord, raw_lines
+from citerec.drafts.base import Cited, Draft
 from citerec.drafts.files import Files
 from citerec.drafts.read import is_latex, is_markdown
 from citerec.errors import CiterecError, InputError
@@ -73,6 +74,11 @@ def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
         except CiterecError as error:
             lost.append((path, error))
     return Entries(tuple(entries), tuple(unread), tuple(lost), not lost)
+
+
+def draft_of(entries: Entries) -> Draft:
+    """A draft that cites all of some entries, for those who check a bibliography alone."""
+    return Draft("", cited=tuple(Cited(one.paper.paper_id, one.path, one.line, 0, 0) for one in entries.entries))
 
 
 _BIBLIOGRAPHIES = (".bib", ".bibtex", ".ris", ".json")

@@ -7,47 +7,45 @@ import difflib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from functools import cached_property, partial
-from itertools import product, starmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from citerec.contexts.markers import CitationMarker, Spans, Style, find_markers
 from citerec.contexts.sections import is_abstract
 from citerec.contexts.split import sentences_of, splitter
-from citerec.corpus.matching import (
-    LEAST_ALIKE,
-    MOST_YEARS,
-    alike,
-    conflicting,
-    edition_name,
-    folded,
-    is_preprint,
-    keys_of,
-    normalised,
-    plain_title,
-    same_author,
-    same_work,
-    similarity,
-)
-from citerec.corpus.reading import decoded
+from citerec.corpus.bibtex import HTML, values_of, without_html
+from citerec.corpus.matching import edition_name, folded, is_preprint, keys_of, same_author
 from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
 from citerec.drafts.base import Cited, Draft, Paragraph, Place, Source
 from citerec.drafts.bibliography import NO_ENTRIES, Entries, Entry, Unread
 from citerec.drafts.files import Files
+from citerec.drafts.matching import (
+    Difference,
+    Match,
+    Matcher,
+    Mending,
+    differences,
+    is_retracted,
+    is_same_work,
+    match_entries,
+    named,
+    published_edition,
+    quoted,
+    same_title,
+)
 from citerec.drafts.read import is_markdown
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry
 from citerec.files.text import names_in
 from citerec.records import MARKER, Paper
 from citerec.retrieve.base import OpenIndex
-from citerec.retrieve.entries import title_search
 from citerec.version import __version__
 
 
@@ -73,6 +71,7 @@ class Finding:
         end_column: The column after its last character.
         message: What is wrong.
         remedy: What to do.
+        mending: The right value of a field of the entry; None if it is not known.
     """
 
     code: str
@@ -84,18 +83,23 @@ class Finding:
     end_column: int
     message: str
     remedy: str
+    mending: Mending | None = None
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}: {self.code} {self.message}"
 
     def to_json(self) -> dict[str, Any]:
         """The finding as JSON."""
-        return asdict(self) | {"severity": str(self.severity), "path": str(self.path)}
+        mending = self.mending and self.mending._asdict()
+        return asdict(self) | {"severity": str(self.severity), "path": str(self.path), "mending": mending}
 
     @classmethod
-    def at(cls, source: Source, span: tuple[int, int], code: str, severity: Severity, *texts: str) -> "Finding":
-        """A finding at some characters of a file; `texts` are what is wrong, and what to do."""
-        return cls(code, severity, source.path, *source.position(span[0]), *source.position(span[1]), *texts)
+    def at(
+        cls, source: Source, span: tuple[int, int], code: str, severity: Severity, *said: "str | Mending | None"
+    ) -> "Finding":
+        """A finding at some characters of a file; `said` is what is wrong, what to do, and the right value."""
+        places = *source.position(span[0]), *source.position(span[1])
+        return cls(code, severity, source.path, *places, *said)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,34 +110,13 @@ class Options:
         select: Only these checks; None for all that are on by default.
         ignore: None of these checks.
         year: The year of the draft.
+        online: Whether entries are compared with what web services know: `match` has asked them.
     """
 
     select: frozenset[str] | None = None
     ignore: frozenset[str] = frozenset()
     year: int = field(default_factory=lambda: date.today().year)
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """What an index has of an entry.
-
-    Attributes:
-        paper: Its paper; None if the index lacks it.
-        editions: All records of its work, the paper among them.
-        nearest: Without a paper, the one with the most similar title, if one is near.
-        notice: A notice that it was retracted.
-        others: Records of other works that have an identifier of the entry, by identifier, as `keys_of` has it.
-    """
-
-    paper: Paper | None = None
-    editions: tuple[Paper, ...] = ()
-    nearest: Paper | None = None
-    notice: Paper | None = None
-    others: Mapping[str, Paper] = field(default_factory=dict)
-
-
-Matcher = Callable[[Iterable[Paper]], Mapping[str, Match]]
-"""What an index has of entries, by key."""
+    online: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,6 +159,11 @@ class Material:
         """For each key that is cited and has an entry with a title, what the index has; empty without an index."""
         return self.match([entry.paper for entry in self.cited.values()]) if self.match else {}
 
+    @cached_property
+    def differences(self) -> dict[str, list[Difference]]:
+        """In what each of these entries differs from its paper."""
+        return {key: list(differences(self.cited[key].paper, match)) for key, match in self.matches.items()}
+
     def source(self, path: Path) -> Source:
         """The text of a file, with its lines; empty if it cannot be read."""
         if path not in self._sources:
@@ -186,8 +174,10 @@ class Material:
         return self._sources[path]
 
 
-Problems = Iterator[tuple[Place | Cited | Entry | Unread, str, str]]
-"""What a check finds: where (a place or a citation, or the first line of an entry), what is wrong, what to do."""
+_Where = Place | Cited | Entry | Unread
+Problems = Iterator[tuple[_Where, str, str] | tuple[_Where, str, str, Mending | None]]
+"""What a check finds: where (a place or a citation, or the first line of an entry), what is wrong, what to do, and the
+right value of a field of the entry if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +189,7 @@ class Check:
         severity: How much that matters.
         summary: What it looks for, in one line.
         tell: Finds it.
-        needs_index: Whether it needs an index.
+        needs: What it needs: an `index`, web services (`online`), or `records` of either.
         by_default: Whether it runs if no check is selected.
     """
 
@@ -207,29 +197,38 @@ class Check:
     severity: Severity
     summary: str
     tell: Callable[[Material], Problems]
-    needs_index: bool = False
+    needs: Literal["", "index", "online", "records"] = ""
     by_default: bool = True
+
+    def runs(self, *, index: bool, online: bool, match: bool) -> bool:
+        """Whether it has what it needs."""
+        return {"": True, "index": index and not online, "online": online, "records": index or match}[self.needs]
 
     def run(self, material: Material) -> Iterator[Finding]:
         """What it finds, each at its place in a file."""
-        for where, message, remedy in self.tell(material):
+        for where, *said in self.tell(material):
             source = material.source(where.path)
             in_line = source.line_span(where.line)
             span = (where.start, where.end) if isinstance(where, Place | Cited) else in_line
-            yield Finding.at(source, span, self.name, self.severity, message, remedy)
+            yield Finding.at(source, span, self.name, self.severity, *said)
 
 
 def check(
-    severity: Severity, summary: str, *, needs_index: bool = False, by_default: bool = True
+    severity: Severity,
+    summary: str,
+    *,
+    needs: Literal["", "index", "online", "records"] = "",
+    by_default: bool = True,
 ) -> Callable[[Callable[[Material], Problems]], Check]:
     """A decorator that makes a check of a function: `key_unknown` becomes the check `key-unknown`."""
-    return lambda tell: Check(tell.__name__.replace("_", "-"), severity, summary, tell, needs_index, by_default)
+    return lambda tell: Check(tell.__name__.replace("_", "-"), severity, summary, tell, needs, by_default)
 
 
 _CODES = names_in(
-    "authors-differ, bibliography-unreadable, citation-needed, entry-uncited, entry-unreadable, key-duplicate,"
-    "key-unknown, newer-than-draft, not-in-index, other-work, place-open, preprint-published, retracted,"
-    "title-differs, work-twice, year-differs"
+    "authors-differ, authors-missing, authors-placeholder, bibliography-unreadable, citation-needed, concern,"
+    "corrected, doi-impossible, doi-unknown, entry-uncited, entry-unreadable, html-entity, key-duplicate, key-unknown,"
+    "newer-than-draft, not-found, not-in-index, other-work, place-open, preprint-published, retracted, title-differs,"
+    "two-works, venue-differs, venue-unknown, version-differs, work-twice, year-differs"
 )
 CHECKS: Registry[Check] = Registry("check", {code: f"citerec.drafts.check:{code.replace('-', '_')}" for code in _CODES})
 """All checks, by code."""
@@ -257,8 +256,9 @@ def check_draft(
         InputError: `options` names a check that does not exist.
     """
     options = options or Options()
-    checks = [one for one in selected(options) if index is not None or not one.needs_index]
-    if index is not None and any(one.needs_index for one in checks):
+    has = {"index": index is not None, "online": options.online, "match": match is not None}
+    checks = [one for one in selected(options) if one.runs(**has)]
+    if index is not None and any(one.needs for one in checks):
         match = match or partial(match_entries, index=index)
     material = Material(draft, bibliography or NO_ENTRIES, files or Files(), options.year, match)
     findings = [finding for one in checks for finding in one.run(material)]
@@ -395,14 +395,35 @@ def _at_key(material: Material, cited: Cited) -> Cited:
     return replace(cited, start=match.start(), end=match.end()) if match else cited
 
 
-_RETRACTED = re.compile(
-    r"\W*(?:(?:retracted|withdrawn)(?:\s+(?:article|paper|chapter))?\s*[:\]–—-]|notice of retraction\b)", re.IGNORECASE
-)
-_OTHERS = re.compile(r"\band\s+others\b|\bet\s+al\b|\.\.\.|…")
-_YEARS_BETWEEN_EDITIONS = 1
+@check(Severity.ERROR, "an entry with a DOI that no DOI can be")
+def doi_impossible(material: Material) -> Problems:
+    """Goes by its form, and by the numbers that registrars have given out so far: 10.1000 to about 10.70000."""
+    for key, entry in material.cited.items():
+        doi = entry.paper.external_ids.get("DOI", "")
+        form = _DOI.fullmatch(doi)
+        if doi and (form is None or not _FIRST_REGISTRANT <= int(form[1]) <= _LAST_REGISTRANT):
+            yield entry, f"{doi} of {key} cannot be a DOI", "Copy it again from the page of the paper, or remove it."
 
 
-@check(Severity.NOTE, "a cited entry that the index lacks", needs_index=True)
+@check(Severity.WARNING, "an entry with authors that are no names")
+def authors_placeholder(material: Material) -> Problems:
+    """Finds "Anonymous", "First Author", "John Doe", "et al." and the like."""
+    for key, entry in material.cited.items():
+        if name := next(filter(_PLACEHOLDER.fullmatch, entry.paper.authors), ""):
+            yield entry, f"{name} is an author of {key}", "Give the names of the authors; after some: and others."
+
+
+@check(Severity.WARNING, "an entry with HTML in a field")
+def html_entity(material: Material) -> Problems:
+    """Finds entities such as `&amp;`, and tags such as `<i>`: BibTeX prints them as they are."""
+    for key, entry in material.cited.items():
+        for name, (*_, value) in values_of(entry.paper.bibtex or "").items():
+            if name not in _ADDRESSES and (found := HTML.search(value)):
+                mended = without_html(value)
+                yield entry, f"{name} of {key} has HTML: {found[0]}", f"Write: {mended}", Mending(name, mended)
+
+
+@check(Severity.NOTE, "a cited entry that the index lacks", needs="index")
 def not_in_index(material: Material) -> Problems:
     """Names the nearest paper, if one is near; an entry with the DOI of another work is told as that."""
     for key, match in material.matches.items():
@@ -412,210 +433,91 @@ def not_in_index(material: Material) -> Problems:
             yield entry, f"{key} is not in the index: {quoted(entry.paper)}", remedy
 
 
-@check(Severity.WARNING, "a cited entry whose title is not that of its paper", needs_index=True)
-def title_differs(material: Material) -> Problems:
-    """Ignores case, accents, punctuation, spaces, and a subtitle that one of the two lacks."""
-    for key, entry, paper, editions in _compared(material):
-        if not any(same_title(entry.paper.title, one.title) for one in editions):
-            yield entry, f"the title of {key} differs from that in the index", f"There it is {quoted(paper)}."
+@check(Severity.WARNING, "a cited entry that no source knows", needs="online")
+def not_found(material: Material) -> Problems:
+    """Names the nearest record, if one is near. A source may lack a paper that exists."""
+    for key, match in material.matches.items():
+        if match.was_asked and match.paper is None and not match.others:
+            entry, near = material.cited[key], match.nearest
+            remedy = f"The nearest record is {named(near)}." if near else "Check that it exists."
+            yield entry, f"{key} was not found: {quoted(entry.paper)}", remedy
 
 
-@check(Severity.WARNING, "a cited entry whose year is not that of its paper", needs_index=True)
-def year_differs(material: Material) -> Problems:
-    """A year more or less is none: editions of a work often are a year apart."""
-    for key, entry, paper, editions in _compared(material):
-        years, year = sorted({one.year for one in editions if one.year is not None}), entry.paper.year
-        if years and year is not None and min(abs(year - other) for other in years) > _YEARS_BETWEEN_EDITIONS:
-            index_years = " and ".join(map(str, years))
-            yield entry, f"{key} is of {year}, in the index of {index_years}", f"Compare with {named(paper)}."
+def _told(code: str, severity: Severity, summary: str, needs: Literal["online", "records"] = "records") -> Check:
+    """A check that tells one kind of difference between entries and their papers."""
+
+    def tell(material: Material) -> Problems:
+        for key, found in material.differences.items():
+            yield from ((material.cited[key], *one[1:]) for one in found if one.code == code)
+
+    return Check(code, severity, summary, tell, needs)
 
 
-@check(Severity.WARNING, "a cited entry whose authors are not those of its paper", needs_index=True)
-def authors_differ(material: Material) -> Problems:
-    """Compares the first authors, and looks for authors that the record lacks, or the entry."""
-    for _, entry, _, editions in _compared(material):
-        records = [one for one in editions if one.authors] if entry.paper.authors else []
-        faults = [_fault(entry.paper, one) for one in records]
-        if faults and all(faults):
-            yield entry, faults[0], f"The index has {', '.join(records[0].authors)}."
+title_differs = _told("title-differs", Severity.WARNING, "a cited entry whose title is not that of its paper")
+year_differs = _told("year-differs", Severity.WARNING, "a cited entry whose year is not that of its paper")
+authors_differ = _told("authors-differ", Severity.WARNING, "a cited entry whose authors are not those of its paper")
+authors_missing = _told("authors-missing", Severity.WARNING, "a cited entry that lacks authors of its paper")
+two_works = _told("two-works", Severity.WARNING, "a cited entry with the title of one work and authors of another")
+venue_differs = _told("venue-differs", Severity.WARNING, "a cited entry with another venue than its paper", "online")
+venue_unknown = _told("venue-unknown", Severity.WARNING, "a cited entry whose venue no source knows", "online")
+version_differs = _told("version-differs", Severity.NOTE, "venue and year of two versions of a work", "online")
+doi_unknown = _told("doi-unknown", Severity.WARNING, "a cited entry whose DOI no source knows", "online")
 
 
-@check(Severity.WARNING, "a cited preprint whose published version is in the index", needs_index=True)
+@check(Severity.WARNING, "a cited preprint that was published", needs="records")
 def preprint_published(material: Material) -> Problems:
     """Goes by the venue of the entry, its DOI and `eprint` (`citerec.corpus.matching`)."""
-    for key, entry, _, editions in _compared(material):
-        own = entry.paper
-        if not (is_preprint(own) or (own.venue is None and "arxiv" in (own.bibtex or "").casefold())):
-            continue
-        published = next((one for one in editions if one.venue and not is_preprint(one)), None)
-        if published:
-            yield entry, f"{key} is a preprint, published in {edition_name(published)}", "Cite the published version."
+    for key, match in material.matches.items():
+        if published := published_edition(material.cited[key].paper, match):
+            message = f"{key} is a preprint, published in {edition_name(published)}"
+            doi = published.external_ids.get("DOI", "")
+            yield material.cited[key], message, f"Cite the published version{f': {doi}' if doi else ''}."
 
 
-@check(Severity.WARNING, "a cited paper that was retracted", needs_index=True)
+@check(Severity.WARNING, "a cited paper that was retracted", needs="records")
 def retracted(material: Material) -> Problems:
-    """Goes by titles, such as "RETRACTED ARTICLE: …" and "Retraction notice to …": records hold nothing else on it."""
+    """Goes by titles, such as "RETRACTED ARTICLE: …" and "Retraction notice to …", and by notices of services."""
     for key, match in material.matches.items():
         entry = material.cited[key]
-        marked = next((one for one in (entry.paper, *match.editions) if _RETRACTED.match(one.title)), match.notice)
-        if marked:
-            yield entry, f"{key} was retracted: {quoted(marked)}", "Do not cite it, or say that it was retracted."
+        noted = [one for one in match.notices if one.kind == "retraction"]
+        if noted or is_retracted(entry.paper):
+            said = f": {noted[0].address or noted[0].source}" if noted else ""
+            yield entry, f"{key} was retracted{said}", "Do not cite it, or say that it was retracted."
 
 
-def _compared(material: Material) -> Iterator[tuple[str, Entry, Paper, tuple[Paper, ...]]]:
-    """The cited entries that the index has: key, entry, paper, and all records of its work."""
+@check(Severity.WARNING, "a cited paper about which its journal has published a concern", needs="records")
+def concern(material: Material) -> Problems:
+    """Goes by the notices that services name."""
+    for entry, address in _noted(material, "concern"):
+        message = f"there is an expression of concern about {entry.paper.paper_id}: {address}"
+        yield entry, message, "Read it before you cite the paper."
+
+
+@check(Severity.NOTE, "a cited paper that was corrected", needs="records")
+def corrected(material: Material) -> Problems:
+    """Goes by the notices that services name."""
+    for entry, address in _noted(material, "correction"):
+        yield entry, f"{entry.paper.paper_id} was corrected: {address}", "Read the correction."
+
+
+def _noted(material: Material, kind: str) -> Iterator[tuple[Entry, str]]:
+    """The entries that have a notice of a kind, and where the first one stands."""
     for key, match in material.matches.items():
-        if match.paper is not None:
-            yield key, material.cited[key], match.paper, match.editions
-
-
-def _fault(entry: Paper, record: Paper) -> str:
-    """What the authors of an entry lack, or have, that those of a record have not; empty if they are the same."""
-    key = entry.paper_id
-    if not same_author(entry.authors[0], record.authors[0]):
-        return f"the first author of {key} is {entry.authors[0]}, in the index {record.authors[0]}"
-    for name in entry.authors:
-        if not any(same_author(name, other) for other in record.authors):
-            return f"{name} is an author of {key}, but not in the index"
-    if _OTHERS.search(entry.bibtex or ""):
-        return ""
-    missing = [name for name in record.authors if not any(same_author(name, other) for other in entry.authors)]
-    return f"{key} lacks the author {missing[0]}" if missing else ""
-
-
-def quoted(paper: Paper) -> str:
-    """The title of a paper in quotation marks."""
-    return f"“{paper.title}”"
-
-
-def named(paper: Paper) -> str:
-    """A paper by its title, first author, year and id."""
-    authors = f" by {paper.authors[0]}{' and others' if len(paper.authors) > 1 else ''}" if paper.authors else ""
-    return f"{quoted(paper)}{authors}{f', {paper.year}' if paper.year else ''} ({paper.paper_id})"
-
-
-_NEAR = 0.65
-"""Similarity of titles from which a paper is named as the nearest one."""
-_LEAST_WITH_AUTHOR = 0.5
-"""Similarity of titles from which a record with the same identifier and a shared author is that of the same work."""
-_FEWEST_WORDS = 4
-"""Words of a title that names one work, whatever else a record says."""
-_NOTICE = re.compile(r"(?:\W*(?:retraction|withdrawal)(?:\s+(?:notice|note))?\s*(?::|to\b|of\b|for\b))+", re.IGNORECASE)
-
-
-def match_entries(entries: Iterable[Paper], index: OpenIndex) -> dict[str, Match]:
-    """What an index has of each entry with a title, by key."""
-    entries = [entry for entry in entries if entry.title]
-    identified = index.store.named({key for entry in entries for key in keys_of(entry)})
-    search, matches = title_search(index), dict[str, Match]()
-    for entry in entries:
-        ids = list(dict.fromkeys([entry.paper_id, *search(entry.title)]))
-        papers = index.store.papers(ids, texts=False)
-        holders = [paper for key in sorted(keys_of(entry)) for paper in identified.get(key, ())]
-        near = [*(papers[paper_id] for paper_id in ids if paper_id in papers), *holders]
-        matches[entry.paper_id] = _match(entry, list({paper.paper_id: paper for paper in near}.values()))
-    return matches
-
-
-def _match(entry: Paper, candidates: Sequence[Paper]) -> Match:
-    """What some papers, with similar titles or an identifier of the entry, are to it."""
-    keys = keys_of(entry)
-    holders = [paper for paper in candidates if keys & keys_of(paper)]
-    others = [paper for paper in holders if _is_of_another(entry, paper, candidates)]
-    misplaced = {
-        key: papers[0]
-        for key in sorted(keys)
-        if (papers := [paper for paper in holders if key in keys_of(paper)]) and all(one in others for one in papers)
-    }
-    rated = [(_rating(entry, paper), paper) for paper in candidates if paper not in others]
-    best, paper = max(rated, key=lambda each: each[0], default=((0.0, 0.0), None))  # the first of several
-    notice = next((one for _, one in rated if _is_notice_of(entry, one)), None)
-    if paper is None or not best[0]:
-        near = [(similarity(entry.title, one.title), one) for _, one in rated]
-        score, nearest = max(near, key=lambda each: each[0], default=(0.0, None))
-        return Match(nearest=nearest if score >= _NEAR else None, notice=notice, others=misplaced)
-    editions = tuple(one for _, one in rated if one is paper or same_work(one, paper) or same_work(one, entry))
-    return Match(paper, editions, None, notice, misplaced)
-
-
-def is_same_work(first: Paper, second: Paper, least: float = LEAST_ALIKE) -> bool:
-    """Whether two records with one identifier are of one work, by what else they say.
-
-    They are unless their titles differ, or the authors and the year both do. What a record does not say differs from
-    nothing.
-
-    Args:
-        first: A record.
-        second: Another one.
-        least: Similarity of titles that is enough if an author is shared.
-    """
-    names = list(product(first.authors, second.authors))
-    shares_author = not names or any(starmap(same_author, names))
-    if not shares_author and _apart(first, second) > MOST_YEARS:
-        return False
-    titles = sorted(map(plain_title, (first.title, second.title)), key=len)
-    if not titles[0] or same_title(first.title, second.title) or same_work(first, second):
-        return True
-    if shares_author and titles[1].startswith(f"{titles[0]} "):  # which lacks a subtitle, whatever stands before that
-        return True
-    return similarity(first.title, second.title) >= (least if shares_author else LEAST_ALIKE)
-
-
-def _is_of_another(entry: Paper, holder: Paper, candidates: Iterable[Paper]) -> bool:
-    """Whether a paper with an identifier of an entry is another work; it is too if the entry's own paper is there."""
-    if not is_same_work(entry, holder, _LEAST_WITH_AUTHOR):
-        return True
-    return not same_title(entry.title, holder.title) and any(
-        same_title(entry.title, one.title)
-        and alike(entry, one)
-        and conflicting(keys_of(one), keys_of(holder))
-        and not same_work(one, holder)
-        for one in candidates
-    )
-
-
-def _apart(first: Paper, second: Paper) -> int:
-    """Years between two records; 0 if one does not say its year."""
-    return abs(first.year - second.year) if first.year is not None and second.year is not None else 0
-
-
-def _rating(entry: Paper, paper: Paper) -> tuple[float, float]:
-    """How surely a paper is that of an entry, 0 if it is not; then how near its year is."""
-    apart = _apart(entry, paper)
-    if keys_of(entry) & keys_of(paper):
-        return 3.0, -apart
-    if (score := alike(entry, paper)) and (same_title(entry.title, paper.title) or _else_same(entry, paper, apart)):
-        return 1.0 + score, -apart
-    if similarity(entry.title, paper.title) < 1 or len(normalised(entry.title)) < _FEWEST_WORDS:
-        return 0.0, 0.0
-    # The same title: the year is wrong, or the authors are; not both.
-    if any(starmap(same_author, product(entry.authors, paper.authors))):
-        return 1.0, -apart
-    return (0.5, 0.0) if apart == 0 and entry.year is not None else (0.0, 0.0)
-
-
-def _else_same(entry: Paper, paper: Paper, apart: int) -> bool:
-    """Whether first author and year are the same: only then another title is an error, and not another paper."""
-    return apart <= 1 and all(starmap(same_author, zip(entry.authors[:1], paper.authors, strict=False)))
-
-
-def _is_notice_of(entry: Paper, notice: Paper) -> bool:
-    title = notice.title[match.end() :] if (match := _NOTICE.match(notice.title)) else ""
-    return similarity(entry.title, title) >= LEAST_ALIKE and normalised(entry.title) <= normalised(title)
-
-
-def same_title(first: str, second: str) -> bool:
-    """Whether two titles are the same but for case, accents, punctuation, spaces, and a subtitle that one lacks."""
-    first, second = decoded(first), decoded(second)  # a corpus may hold LaTeX
-    one, other = ("".join(re.findall(r"\w+", title.casefold())) for title in (first, second))
-    if one == other or normalised(first) == normalised(second):
-        return True
-    shorter, longer = sorted((first, second), key=len)
-    parts = re.split(r"\s*[:?!.(–—]\s*|\s+-\s+", longer)
-    return any(normalised(part) == normalised(shorter) for part in (parts[0], " ".join(parts[1:])) if part)
+        if notice := next((one for one in match.notices if one.kind == kind), None):
+            yield material.cited[key], notice.address or notice.source
 
 
 _SCHEMES = {"doi": "DOI", "arxiv": "arXiv id", "acl": "Anthology id"}
+
+
+_DOI = re.compile(r"10\.(\d{4,9})(?:\.\d+)*/\S+")
+_FIRST_REGISTRANT, _LAST_REGISTRANT = 1000, 80_000
+_PLACEHOLDER = re.compile(
+    r"anonymous(?: authors?)?|(?:first|second|third|some|unknown|the) authors?|authors?(?: name)?(?: \w)?|unknown|"
+    r"et\.? al\.?|(?:john|jane) (?:doe|smith)|n\.?a\.?|tba|tbd|todo|\W*|x+|lorem ipsum",
+    re.IGNORECASE,
+)
+_ADDRESSES = ("url", "doi", "file", "eprint", "abstract", "note")
 
 
 @check(Severity.ERROR, "a cited entry with the DOI, arXiv id or Anthology id of another work")

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import orjson
-from pydantic import Field
 
 from citerec.contexts.markers import marked
 from citerec.corpus.matching import alike, look_up_names
@@ -25,20 +24,11 @@ from citerec.index.build import BuildOptions, add_to_index, changeable
 from citerec.index.manifest import open_store
 from citerec.records import MARKER, Paper
 from citerec.settings import PartSettings
-from citerec.sources.look_up import LookUp, Manners, SemanticScholar
+from citerec.sources.look_up import Asking, LookUp, Manners, SemanticScholar
 
 _PART = 100  # papers of one request: what is lost if it fails
 _CITATIONS = "citations"
 _FILLED = ("abstract", "tldr", "year", "venue", "authors", "fields_of_study", "citation_count")
-
-
-class Asking(PartSettings):
-    """How a service is asked."""
-
-    url: str = Field(default="", description="its address; by default the usual one")
-    pace: float = Field(default=1.0, ge=0, le=3600, description="seconds between two requests of this computer")
-    timeout: float = Field(default=60.0, gt=0, le=3600, description="seconds to wait for an answer")
-    tries: int = Field(default=6, ge=1, le=20, description="how often a busy service is asked")
 
 
 class EnrichSettings(PartSettings):

@@ -26,9 +26,10 @@ from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
 from citerec.drafts.bibliography import Bibliography, read_entries
-from citerec.drafts.check import Finding, Match, Options as CheckOptions, Severity, check_draft, match_entries
+from citerec.drafts.check import Finding, Options as CheckOptions, Severity, check_draft
 from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
+from citerec.drafts.matching import Match, match_entries
 from citerec.drafts.read import is_draft, is_markdown
 from citerec.errors import CiterecError, InputError, QueryError
 from citerec.files.text import one_line

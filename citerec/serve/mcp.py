@@ -18,10 +18,10 @@ from pydantic import BeforeValidator, Field, ValidationError as BadValue
 from citerec.contexts.topic import mentions
 from citerec.corpus.base import entries_of, entry_keys
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
-from citerec.drafts.base import Cited, Draft
-from citerec.drafts.bibliography import Bibliography, read_entries
-from citerec.drafts.check import Match, Options, check_draft, match_entries
+from citerec.drafts.bibliography import Bibliography, draft_of, read_entries
+from citerec.drafts.check import Options, check_draft
 from citerec.drafts.files import Files
+from citerec.drafts.matching import Match, match_entries
 from citerec.errors import CiterecError, InputError, first_fault
 from citerec.records import MARKER, Filters, json_id, paper_to_json
 from citerec.retrieve.entries import papers_of_index
@@ -194,8 +194,7 @@ class _Tools:
         papers = {entry.paper.paper_id: entry.paper for entry in bibliography.entries}
         matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
         # The findings of `citerec check` if all entries are cited; those that the index lacks are listed apart.
-        cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
-        draft, options = Draft("", cited=cited), Options(ignore=frozenset({"not-in-index"}))
+        draft, options = draft_of(bibliography), Options(ignore=frozenset({"not-in-index"}))
         findings = check_draft(draft, bibliography, index, options, files, lambda _: matches)
         return {
             "entries": len(matches),

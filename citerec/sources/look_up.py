@@ -14,17 +14,19 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 import orjson
-from requests import Session
+from pydantic import Field
+from requests import Response, Session
 
 from citerec.corpus import csl, openalex, s2ag
-from citerec.corpus.matching import alike, doi_in, plain_title
-from citerec.corpus.reading import read_text
+from citerec.corpus.matching import alike, canonical_id, doi_in, plain_title
+from citerec.corpus.reading import read_list, read_text
+from citerec.corpus.venues import same_venue
 from citerec.errors import ServiceError, SettingsError
 from citerec.files.http import BUSY, Pace, Web, WebError
 from citerec.files.registry import Registry
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.settings import live_folder
+from citerec.settings import PartSettings, live_folder
 
 PAGE = 100
 """Papers of one request: as many as all services allow."""
@@ -32,6 +34,7 @@ EMAIL = "CITEREC_EMAIL"
 """Name of the environment variable with an address, for services that answer those faster whom they can write to."""
 
 _SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compared
+_LACKS = 404
 _LISTED = 5  # papers that are compared with the one that is looked for
 _SHOWN = 120  # characters of what a service says
 _OTHERWISE = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
@@ -50,6 +53,7 @@ class Manners:
         timeout: Seconds to wait for an answer.
         tries: How often a busy service is asked.
         keep_days: Days that answers are kept on this computer; 0 to keep none.
+        keeps_misses: Whether it is kept, too, what a service lacks.
         email: The user's address.
         hurries: Whether a user waits for each answer: see `Web`.
     """
@@ -60,8 +64,18 @@ class Manners:
     timeout: float = 30.0
     tries: int = 3
     keep_days: float = 7.0
+    keeps_misses: bool = False
     email: str = ""
     hurries: bool = True
+
+
+class Asking(PartSettings):
+    """How a service is asked by a command that can wait."""
+
+    url: str = Field(default="", description="its address; by default the usual one")
+    pace: float = Field(default=1.0, ge=0, le=3600, description="seconds between two requests of this computer")
+    timeout: float = Field(default=60.0, gt=0, le=3600, description="seconds to wait for an answer")
+    tries: int = Field(default=6, ge=1, le=20, description="how often a busy service is asked")
 
 
 class Page(NamedTuple):
@@ -76,6 +90,28 @@ class Citing(NamedTuple):
 
     paper: Paper
     sentences: tuple[str, ...]
+
+
+class Notice(NamedTuple):
+    """What was said of a paper after it was published.
+
+    Attributes:
+        kind: `retraction`, `correction` or `concern`.
+        address: Where it stands; empty if that is not known.
+        source: Who says so.
+    """
+
+    kind: str
+    address: str
+    source: str
+
+
+class Known(NamedTuple):
+    """A record of a service: the paper, and the notices about it."""
+
+    paper: Paper
+    source: str
+    notices: tuple[Notice, ...] = ()
 
 
 def most_alike(paper: Paper, others: Iterable[Paper]) -> Paper | None:
@@ -135,6 +171,9 @@ class LookUp(ABC):
             return Session()
         from requests_cache import CachedSession
 
+        def is_kept(answer: Response) -> bool:
+            return answer.status_code == _LACKS or self.read(answer.content) is not None
+
         place.parent.mkdir(parents=True, exist_ok=True)
         return CachedSession(
             place,
@@ -142,7 +181,8 @@ class LookUp(ABC):
             expire_after=timedelta(days=self.manners.keep_days),
             stale_if_error=True,
             ignored_parameters=_SECRETS,
-            filter_fn=lambda answer: self._object(answer.content) is not None,
+            allowable_codes=(200, _LACKS) if self.manners.keeps_misses else (200,),
+            filter_fn=is_kept,
         )
 
     @abstractmethod
@@ -160,8 +200,7 @@ class LookUp(ABC):
 
     def paper(self, doi: str) -> Paper | None:
         """The paper with a DOI; None if the service has none. Errors as for `search`."""
-        record = self.answer(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True)
-        return next(readable([record], self.paper_of), None)
+        return next(readable([self.record(doi)], self.paper_of), None)
 
     def find(self, papers: Sequence[Paper]) -> list[Paper | None]:
         """What the service knows of some papers, in order, None for what it lacks; errors as for `search`.
@@ -173,9 +212,45 @@ class LookUp(ABC):
     def _found(self, paper: Paper) -> Paper | None:
         if (doi := doi_in(paper.external_ids.get("DOI", ""))) and (known := self.paper(doi)):
             return known
-        words = plain_title(paper.title)
-        listed = self.search(words).papers[:_LISTED] if words else []
-        return most_alike(paper, listed)
+        return self.most_alike(paper)
+
+    def most_alike(self, paper: Paper) -> Paper | None:
+        """The paper by title, authors and year; None if it lists none. Errors as for `search`."""
+        return most_alike(paper, readable(self.titled(paper), self.paper_of))
+
+    def known(self, paper: Paper) -> list[Known]:
+        """Records that may be of a paper: that with its DOI, and, unless it has the same title, the nearest by title.
+
+        Nothing but DOI, title and first author are sent. Errors as for `search`.
+        """
+        doi = doi_in(paper.external_ids.get("DOI", ""))
+        with_doi = list(readable([self.record(doi)], self._known)) if doi else []
+        if any(plain_title(one.paper.title) == plain_title(paper.title) for one in with_doi):
+            return with_doi
+        return [*with_doi, *readable(self.titled(paper), self._known)]
+
+    def _known(self, record: Mapping[str, Any]) -> Known:
+        return Known(self.paper_of(record), self.title, tuple(self.notices_of(record)))
+
+    def notices_of(self, _record: Mapping[str, Any]) -> Iterator[Notice]:
+        """The notices that a record names."""
+        yield from ()
+
+    def has_venue(self, _name: str) -> bool | None:
+        """Whether it knows a journal or conference of a name; None if it cannot be asked. Errors as for `search`."""
+        return None
+
+    def record(self, doi: str) -> Mapping[str, Any] | None:
+        """Its record with a DOI; None if it has none. Errors as for `search`."""
+        return self.answer(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True)
+
+    @abstractmethod
+    def titled(self, paper: Paper) -> Sequence[Any]:
+        """The first records that it lists for a paper's title, best first. Errors as for `search`."""
+
+    def listed(self, path: str, parameters: dict[str, str]) -> Sequence[Any]:
+        """The records of an answer, none for what it lacks. Errors as for `search`."""
+        return (self.answer(path, parameters, may_lack=True) or {}).get(self.lists) or []
 
     def close(self) -> None:
         """Closes its connections."""
@@ -202,7 +277,7 @@ class LookUp(ABC):
     def answer(self, path: str, parameters: dict[str, str], *, may_lack: bool = False) -> dict[str, Any] | None:
         """The object that it answers; None for what it lacks, if that `may_lack`. Errors as for `search`."""
         content = self.content(path, parameters, may_lack=may_lack)
-        if content is not None and (answer := self._object(content)) is None:
+        if content is not None and (answer := self.read(content)) is None:
             raise self.strange()
         return None if content is None else answer
 
@@ -229,7 +304,7 @@ class LookUp(ABC):
                 method = "GET" if body is None else "POST"
                 return self._web.answer(f"{self.manners.url}/{path}", sent, headers, method, body).content
             except WebError as error:
-                if error.status == 404 and may_lack:
+                if error.status == _LACKS and may_lack:
                     return None
                 raise self._failed(error) from error
             except (sqlite3.Error, OSError) as error:
@@ -238,7 +313,7 @@ class LookUp(ABC):
                     f"Remove this folder, or keep none: -c {self.manners.section}.keep_days=0",
                 ) from error
 
-    def _object(self, content: bytes) -> dict[str, Any] | None:
+    def read(self, content: bytes) -> dict[str, Any] | None:
         """The object that an answer has, if what it lists is a list; None for anything else."""
         with contextlib.suppress(orjson.JSONDecodeError, TypeError, KeyError):
             answer = orjson.loads(content)
@@ -252,7 +327,7 @@ class LookUp(ABC):
             what = f"cannot be reached ({type(error.__cause__).__name__})"
             remedy = f"Find a network, wait longer (-c {self.manners.section}.timeout=SECONDS), {self._otherwise}"
         else:
-            answer = self._object(error.content) or {}
+            answer = self.read(error.content) or {}
             said = next((answer[name] for name in ("message", "error") if isinstance(answer.get(name), str)), "")
             what = f"answered {error.status}{f': {one_line(said)[:_SHOWN]}' * bool(said)}"
             remedy = self._remedy(error.status)
@@ -311,7 +386,7 @@ class SemanticScholar(LookUp):
         """As `LookUp.find`: those with an id that it knows in one request, at most 500; the others by title."""
         ids = [self.id_of(paper) for paper in papers]
         known = dict(zip(filter(None, ids), self._with_ids([one for one in ids if one]), strict=True))
-        return [known.get(one or "") or self._titled(paper) for one, paper in zip(ids, papers, strict=True)]
+        return [known.get(one or "") or self.most_alike(paper) for one, paper in zip(ids, papers, strict=True)]
 
     @staticmethod
     def id_of(paper: Paper) -> str | None:
@@ -330,11 +405,16 @@ class SemanticScholar(LookUp):
                 return [next(readable([record], self.paper_of), None) for record in records]
         raise self.strange()
 
-    def _titled(self, paper: Paper) -> Paper | None:
-        if not (words := plain_title(paper.title)):
-            return None
-        answer = self.answer("paper/search/match", {"query": words, **self.fields}, may_lack=True)
-        return most_alike(paper, readable((answer or {}).get(self.lists) or [], self.paper_of))
+    def titled(self, paper: Paper) -> Sequence[Any]:
+        """The record whose title is nearest, if one is near."""
+        words = plain_title(paper.title)
+        return self.listed("paper/search/match", {"query": words, **self.fields}) if words else []
+
+    def record(self, doi: str) -> Mapping[str, Any] | None:
+        """Its record with a DOI, as `LookUp.record`; arXiv's DOIs are ids of arXiv to it."""
+        canonical = canonical_id(doi)
+        path = f"paper/ARXIV:{canonical[6:]}" if canonical.startswith("arxiv:") else f"paper/DOI:{quote(doi, safe='/')}"
+        return self.answer(path, self.fields, may_lack=True)
 
     def citing(self, paper: Paper, most: int) -> Iterator[Citing]:
         """Who cites one of its papers, and in which sentences, until so many sentences came. Errors as for `search`."""
@@ -379,6 +459,18 @@ class OpenAlex(LookUp):
         conditions += [f"cited_by_count:>{filters.min_citations - 1}"] if filters.min_citations else []
         return self.page("works", {**parameters, "filter": ",".join(conditions)})
 
+    def titled(self, paper: Paper) -> Sequence[Any]:
+        """Works with words of the title, those with most of them first: one of them may be wrong."""
+        words = dict.fromkeys(plain_title(paper.title).split())
+        asked = {"search": " OR ".join(words), "per-page": str(_LISTED), "page": "1", **self.fields}
+        return self.listed("works", asked) if words else []
+
+    def has_venue(self, name: str) -> bool | None:
+        """Whether one of the sources that it lists for a name is of this name, or of one that means the same."""
+        found = self.listed("sources", {"search": plain_title(name), "per-page": str(_LISTED)})
+        names = [one.get(field) for one in found for field in ("display_name", "abbreviated_title")]
+        return any(same_venue(name, other) for other in names if isinstance(other, str))
+
     @staticmethod
     def paper_of(record: Mapping[str, Any]) -> Paper:
         """The paper of a work; errors as `openalex` has, and for what is no paper, such as a table of contents."""
@@ -409,9 +501,28 @@ class Crossref(LookUp):
         parameters = {"query.bibliographic": query, "rows": str(PAGE), "offset": str(offset)}
         return self.page("works", {**parameters, "filter": ",".join(conditions)})
 
+    def titled(self, paper: Paper) -> Sequence[Any]:
+        """Works for the title and the first author."""
+        words = " ".join([plain_title(paper.title), *paper.authors[:1]])
+        return self.listed("works", {"query.bibliographic": words, "rows": str(_LISTED)}) if paper.title else []
+
+    def notices_of(self, record: Mapping[str, Any]) -> Iterator[Notice]:
+        """The notices by which it was updated: those of publishers, and of Retraction Watch."""
+        for update in read_list(record, "updated-by", dict):
+            if kind := notice_kind(str(update.get("type") or "")):
+                doi = update.get("DOI")
+                yield Notice(kind, f"https://doi.org/{doi}" if isinstance(doi, str) else "", self.title)
+
     def signature(self, _key: str, email: str) -> tuple[dict[str, str], dict[str, str]]:
         """The address, as a parameter."""
         return {"mailto": email}, {}
+
+
+def notice_kind(words: str) -> str:
+    """The kind of a notice, as `Notice` has it, of the name that a source gives it; empty for another kind."""
+    kinds = {"retract": "retraction", "withdraw": "retraction", "removal": "retraction", "concern": "concern"}
+    kinds |= {"correct": "correction", "errat": "correction", "corrigend": "correction"}
+    return next((kind for part, kind in kinds.items() if part in words.casefold()), "")
 
 
 def readable(records: Iterable[Any], parse: Callable[[Mapping[str, Any]], Item]) -> Iterator[Item]:
@@ -428,6 +539,8 @@ LOOK_UPS: Registry[type[LookUp]] = Registry(
         "crossref": "citerec.sources.look_up:Crossref",
         "openalex": "citerec.sources.look_up:OpenAlex",
         "s2": "citerec.sources.look_up:SemanticScholar",
+        "dblp": "citerec.sources.dblp:Dblp",
+        "arxiv": "citerec.sources.arxiv_search:ArxivSearch",
     },
 )
 """The web services that can be asked for papers, by name."""

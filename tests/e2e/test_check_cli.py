@@ -29,7 +29,7 @@ def test_findings_in_all_forms(draft: Path, citerec_here: Citerec) -> None:
         "    Did you mean vaswani?",
         "draft.tex: 1 error.",
     ]
-    (found,) = json.loads(citerec_here("check", draft, "--format", "json").stdout)
+    (found,) = json.loads(citerec_here("check", draft, "--format", "json").stdout)["findings"]
     assert (found["code"], found["severity"], found["path"], found["line"]) == ("key-unknown", "error", "draft.tex", 1)
     log = json.loads(citerec_here("check", draft, "--format", "sarif").stdout)
     assert [result["ruleId"] for result in log["runs"][0]["results"]] == ["key-unknown"]

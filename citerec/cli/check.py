@@ -1,0 +1,187 @@
+"""`citerec check`: what should be mended in a draft and its bibliography."""
+
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from citerec.cli import options
+from citerec.cli.console import confirm, give, note, say
+from citerec.drafts import Files, read_draft
+from citerec.drafts.bibliography import Entries, Entry, draft_of, read_entries
+from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
+from citerec.drafts.matching import Match, Mending
+from citerec.drafts.mending import mend_entries, mended
+from citerec.drafts.online import OnlineMatcher, OnlineSettings, verdict_json
+from citerec.errors import UsageError
+from citerec.files.progress import progress_bar
+from citerec.files.text import counted, names_in
+from citerec.retrieve.base import OpenIndex
+from citerec.sources.look_up import LOOK_UPS
+
+_Codes = Annotated[tuple[str, ...], Parameter(metavar="CODE")]
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+@options.option_group
+class OnlineOptions(options.Tuning):
+    """What web services are asked.
+
+    Attributes:
+        assignments: Change one setting of --online; may be repeated. --print-config shows which there are.
+        config: A TOML file of such settings; -c wins over it.
+        online: Ask Crossref, OpenAlex, Semantic Scholar, DBLP and arXiv whether the entries exist, and what differs.
+            Only DOI, arXiv id, title, first author and venue are sent.
+        retractions: A Retraction Watch table (retraction_watch.csv, as Crossref publishes it), for retractions without
+            --online.
+    """
+
+    online: bool = False
+    retractions: options.File = None
+
+    @contextlib.contextmanager
+    def matcher(self, index: OpenIndex | None) -> Iterator[OnlineMatcher | None]:
+        """What asks the services; None where nothing is to be asked."""
+        settings = self.settings(OnlineSettings).of(OnlineSettings)
+        names = names_in(settings.services) if self.online else []
+        services = [LOOK_UPS[name](settings.manners(name)) for name in names]
+        with contextlib.ExitStack() as open_now, progress_bar() as on_progress:
+            for service in services:
+                open_now.callback(service.close)
+            asks = self.online or self.retractions
+            yield OnlineMatcher(services, index, self.retractions, on_progress) if asks else None
+
+
+def check(
+    file: Path,
+    /,
+    *,
+    bibs: Annotated[tuple[Path, ...], Parameter(name="--bib")] = (),
+    index_path: Annotated[Path | None, Parameter(name="--index")] = None,
+    online: OnlineOptions = OnlineOptions(),
+    fix: Annotated[Literal["ask", "all"] | None, Parameter(metavar="[all]", show_choices=False)] = None,
+    select: _Codes = (),
+    ignore: _Codes = (),
+    year: Annotated[int | None, Parameter(metavar="YEAR")] = None,
+    strict: bool = False,
+    encoding: options.Encoding = None,
+    form: Annotated[Literal["table", "json", "sarif"], Parameter(name="--format")] = "table",
+    out: options.OutFile = None,
+) -> int:
+    r"""Check the citations of a draft, or the entries of a .bib file.
+
+    Finds keys without an entry, entries that cannot be read or are there twice, entries with the DOI of
+    another work, HTML, or no names for authors, entries from the future, places that still want a citation
+    (\cite{?}, [@?]), and sentences that look like they need one. With --online or --index also entries that
+    nobody knows or that differ from their paper, preprints that were published since, and retracted papers.
+    Exit code: 0 if there is no error and no warning, 1 if there is, 2 for bad input.
+
+    Example: citerec check paper.tex --online
+
+    A bibliography alone, mended where the right value is known: citerec check refs.bib --online --fix
+
+    Only what is wrong with keys: citerec check paper.tex --select key-unknown,key-duplicate
+
+    Args:
+        file: The draft; or a .bib file, all of whose entries are checked.
+        bibs: A .bib file; may be repeated.  [default: those that FILE names]
+        index_path: Compare the cited entries with the papers of an index.
+        fix: Show for each finding with a known right value what would change, and ask whether to change it; with
+            --fix=all change all of it. Nothing else of the files changes.
+        select: Only these checks; may be repeated, or several with commas: key-unknown, place-open and others
+            (docs/checking.md).  [default: all but entry-uncited]
+        ignore: None of these checks; as --select.
+        year: Year of the draft.  [default: this year]
+        strict: Exit code 1 for notes too.
+        form: How the findings are given; sarif is SARIF 2.1.0.
+    """
+    if fix == "ask" and form != "table":
+        raise UsageError("--fix asks; with --format give --fix=all")
+    of_year = {} if year is None else {"year": year}
+    chosen = Options(_codes(select) or None, _codes(ignore), online=online.online, **of_year)
+    files, is_bibliography = Files(encoding), file.suffix.lower() == ".bib"
+    named = bibs or ((file,) if is_bibliography else ())
+    draft = draft_of(read_entries(named, files)) if is_bibliography else read_draft(file, files)
+    named = named or draft.bibliographies
+    bibliography = read_entries(named, files) if named else None
+    opened = contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext()
+    with opened as index, online.matcher(index) as matcher:
+        findings = check_draft(draft, bibliography, index, chosen, files, matcher)
+    by_entry = _by_entry(bibliography, findings)
+    matches = matcher.matches if matcher and online.online else {}
+    verdicts = [
+        verdict_json(entry, matches.get(entry.paper.paper_id, Match()), {one.code for one in by_entry[entry]})
+        for entry in (bibliography.entries if bibliography and matches else ())
+        if entry.paper.paper_id in {one.key for one in draft.cited}
+    ]
+    value = {"findings": [finding.to_json() for finding in findings], "entries": verdicts}
+    as_json = sarif(findings) if form == "sarif" else value
+    give("json" if form == "sarif" else form, out, as_json, _parts(file, findings, verdicts))
+    for title, error in (matcher.failed if matcher else {}).items():
+        note(f"{title} failed for some entries: {error.message}. The others were asked.", style="yellow")
+    if bibliography is None and draft.cited:
+        note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
+    if index_path is None and not online.online and (left_out := [one.name for one in selected(chosen) if one.needs]):
+        note(f"Not checked without --online or --index: {', '.join(left_out)}.")
+    if fix:
+        _fix(files, by_entry, ask=fix == "ask")
+    return int(any(strict or finding.severity != "note" for finding in findings))
+
+
+def _codes(values: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(names_in(",".join(values)))
+
+
+def _by_entry(bibliography: Entries | None, findings: Sequence[Finding]) -> dict[Entry, list[Finding]]:
+    """The findings of each entry."""
+    at_line = defaultdict(list)
+    for finding in findings:
+        at_line[finding.path, finding.line].append(finding)
+    return {entry: at_line[entry.path, entry.line] for entry in (bibliography.entries if bibliography else ())}
+
+
+def _parts(file: Path, findings: Sequence[Finding], verdicts: Sequence[dict[str, Any]]) -> Iterator[Any]:
+    """The findings, then how many there are, and what was said of the entries."""
+    for finding in findings:
+        line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
+        line.append(f"{finding.code} ", style=_STYLES[finding.severity]).append(finding.message)
+        yield line.append(f"\n    {finding.remedy}", style="dim")
+    counts = Counter(finding.severity.value for finding in findings)
+    yield f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}."
+    if verdicts:
+        said = Counter(one["verdict"] for one in verdicts)
+        listed = ", ".join(f"{number} {verdict}" for verdict, number in said.most_common())
+        yield f"{len(verdicts)} {'entry' if len(verdicts) == 1 else 'entries'} asked for: {listed}."
+
+
+def _fix(files: Files, by_entry: dict[Entry, list[Finding]], *, ask: bool) -> None:
+    """Mends what has a known right value, after a question for each, and says how many entries changed."""
+    chosen: dict[Entry, list[Mending]] = defaultdict(list)
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        for entry, findings in by_entry.items():
+            for finding in findings:
+                if finding.mending is None or not _shown(entry, finding.mending, quiet=not ask):
+                    continue
+                if not ask or confirm(f"Change {finding.mending.field} of {entry.paper.paper_id}?", default=False):
+                    chosen[entry].append(finding.mending)
+    changed = mend_entries(files, chosen)
+    files.write()
+    note(f"{changed} {'entry' if changed == 1 else 'entries'} changed.")
+
+
+def _shown(entry: Entry, mending: Mending, *, quiet: bool) -> bool:
+    """Whether an entry would change; unless `quiet`, the lines that would are printed."""
+    old = entry.paper.bibtex or ""
+    new = mended(old, [mending])
+    if new != old and not quiet:
+        before, after = old.splitlines(), new.splitlines()
+        removed, added = (
+            [line for line in one if line not in other] for one, other in ((before, after), (after, before))
+        )
+        say(f"{entry.path}:{entry.line}", *(Text(f"-{one}", "red") for one in removed))
+        say(*(Text(f"+{one}", "green") for one in added))
+    return new != old

@@ -1,0 +1,87 @@
+"""arXiv's search of preprints, by id or title (docs/checking.md)."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from citerec.corpus.arxiv import parse_paper
+from citerec.corpus.matching import arxiv_in, canonical_id, plain_title
+from citerec.files.text import one_line
+from citerec.records import NO_FILTERS, Filters, Paper
+from citerec.sources.look_up import PAGE, LookUp, Notice, Page
+
+_ATOM, _ARXIV = "{http://www.w3.org/2005/Atom}", "{http://arxiv.org/schemas/atom}"
+_LISTED, _MOST_WORDS = 5, 12
+_SMALL = 3  # letters of words that are not searched
+_ACCEPTED = re.compile(
+    r"\b(?:accepted|published|presented|appear\w*)\s+(?:at|in|to|by|as|for)\s+(?:the\s+)?([^,;.]+)", re.I
+)
+_WITHDRAWN = re.compile(r"\bwithdrawn\b", re.IGNORECASE)
+
+
+class ArxivSearch(LookUp):
+    """arXiv's API."""
+
+    name = "arxiv"
+    title = "arXiv"
+    url = "https://export.arxiv.org/api"
+    lists = "entries"
+    by_doi = ""
+    paper_of = staticmethod(parse_paper)
+
+    def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:  # noqa: ARG002 - it has none
+        """Preprints with all words."""
+        asked = " AND ".join(f"all:{word}" for word in plain_title(query).split())
+        return self.page("query", {"search_query": asked, "start": str(offset), "max_results": str(PAGE)})
+
+    def titled(self, paper: Paper) -> Sequence[Any]:
+        """Preprints with the first words of the title; with the arXiv id of the paper first, if it has one."""
+        arxiv_id = paper.external_ids.get("ArXiv", "")
+        if arxiv_id and (found := self._with_id(arxiv_in(f"arXiv:{arxiv_id}"))):
+            return found
+        words = [word for word in plain_title(paper.title).split() if len(word) > _SMALL][:_MOST_WORDS]
+        asked = " AND ".join(f"ti:{word}" for word in words)
+        return self.listed("query", {"search_query": asked, "max_results": str(_LISTED)}) if words else []
+
+    def record(self, doi: str) -> Mapping[str, Any] | None:
+        """The preprint with a DOI of arXiv."""
+        scheme, _, arxiv_id = canonical_id(doi).partition(":")
+        return next(iter(self._with_id(arxiv_id)), None) if scheme == "arxiv" else None
+
+    def _with_id(self, arxiv_id: str) -> Sequence[Any]:
+        return self.listed("query", {"id_list": arxiv_id}) if arxiv_id else []
+
+    def notices_of(self, record: Mapping[str, Any]) -> Iterator[Notice]:
+        """Whether its authors took it back."""
+        if _WITHDRAWN.search(record["comments"]):
+            yield Notice("retraction", f"https://arxiv.org/abs/{record['id']}", self.title)
+
+    def read(self, content: bytes) -> dict[str, Any] | None:
+        """The entries of a feed, as lines of arXiv's metadata file; None for what is no feed."""
+        try:
+            feed = fromstring(content, forbid_dtd=True)
+        except (ParseError, DefusedXmlException, ValueError, LookupError):
+            return None
+        return {"entries": list(map(_entry, feed.iterfind(f"{_ATOM}entry")))} if feed.tag == f"{_ATOM}feed" else None
+
+
+def _entry(entry: Element) -> dict[str, Any]:
+    """An entry as a line of the metadata file. Where a comment says that it was accepted, that is its journal."""
+    said = one_line(entry.findtext(f"{_ARXIV}comment") or "")
+    accepted = _ACCEPTED.search(said)
+    names = (one_line(author.findtext(f"{_ATOM}name") or "") for author in entry.iterfind(f"{_ATOM}author"))
+    return {
+        "id": arxiv_in(entry.findtext(f"{_ATOM}id") or ""),
+        "title": one_line(entry.findtext(f"{_ATOM}title") or ""),
+        "abstract": one_line(entry.findtext(f"{_ATOM}summary") or ""),
+        "doi": entry.findtext(f"{_ARXIV}doi"),
+        "journal-ref": entry.findtext(f"{_ARXIV}journal_ref") or (accepted[1] if accepted else None),
+        "authors_parsed": [[name] for name in names if name],
+        "versions": [{"created": entry.findtext(f"{_ATOM}published")}],
+        "categories": " ".join(one.get("term", "") for one in entry.iterfind(f"{_ATOM}category")),
+        "comments": said,
+    }
