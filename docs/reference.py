@@ -25,7 +25,7 @@ _REGISTRIES = {
     "citerec.write.drafting:PRESETS": "[Measure texts](../texts.md#presets)",
     "citerec.write.task_files:TASK_FORMATS": "[Formats](../formats.md#tasks-and-texts)",
     "citerec.write.writers.base:WRITERS": "[Write texts](../writing.md#writers)",
-    "citerec.drafts.check:CHECKS": "[Check](../drafts.md#check)",
+    "citerec.drafts.check:CHECKS": "[Check](../checking.md)",
 }
 """Every kind of part, and the page that describes the built-in ones."""
 

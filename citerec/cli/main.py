@@ -34,6 +34,7 @@ _ON_TOP = {
     "serve": ("lsp", "mcp", "serve"),
 }
 _IN_GROUPS = {
+    "bib": ("add",),
     "contexts": ("extract", "split"),
     "corpus": ("get", "merge", "show", "update"),
     "diagnostics": ("build", "label", "review", "show"),
@@ -61,7 +62,7 @@ COMMANDS: Registry[Any] = Registry(
 """Every command: a function, or an `App` of several; `train.ncn` is the command `ncn` of the group `train`."""
 
 _PANELS = {
-    "Write": ("check", "demo", "fill", "recommend", "write"),
+    "Write": ("bib", "check", "demo", "fill", "recommend", "write"),
     "Index": ("index", "systems"),
     "Corpora": ("contexts", "corpus"),
     "Measure": ("diagnostics", "eval", "eval-text", "rate", "report", "run"),

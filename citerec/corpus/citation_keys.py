@@ -89,6 +89,24 @@ def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken
     return keys
 
 
+_PATTERNS = [
+    f"{author}{between}{year}{after}"
+    for author in ("{auth}", "{Auth}")
+    for between in ("", "_", "-", ":")
+    for year in ("{year}", "{shortyear}")
+    for after in ("", "{word}", "{Word}", "_{word}", "-{word}", ":{word}")
+] + ["{auth}_{word}_{year}", "{auth}{word}{year}", "{Auth}{Word}{year}", "{word}{year}"]
+_COMPARED, _LEAST_ALIKE = 200, 0.5
+
+
+def pattern_of(papers: Iterable[Paper]) -> str:
+    """The pattern that makes most keys of entries, if it makes half of them; else the default one."""
+    named = list(itertools.islice(((own, paper) for paper in papers if (own := own_key(paper))), _COMPARED))
+    made = {one: sum(citation_key(paper, one) == own for own, paper in named) for one in (DEFAULT_PATTERN, *_PATTERNS)}
+    best = max(made, key=lambda one: made[one])  # the first of several
+    return best if named and made[best] >= _LEAST_ALIKE * len(named) else DEFAULT_PATTERN
+
+
 def own_entry(paper: Paper) -> "re.Match[str] | None":
     """How the author's own entry begins, with what is `before` its `key`; None if the paper came from elsewhere."""
     return _OWN.match(paper.bibtex or "")

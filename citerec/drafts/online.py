@@ -8,16 +8,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.matching import doi_in, keys_of, plain_title
+from citerec.corpus.matching import (
+    LEAST_ALIKE,
+    acl_in,
+    arxiv_in,
+    canonical_id,
+    doi_in,
+    is_preprint,
+    keys_of,
+    plain_title,
+    same_work,
+    similarity,
+)
+from citerec.corpus.venues import says_venue
 from citerec.drafts.bibliography import Entry
-from citerec.drafts.matching import Match, candidates, differences, is_preprint_entry, match_of, published_edition
+from citerec.drafts.matching import (
+    Match,
+    candidates,
+    differences,
+    is_preprint_entry,
+    match_of,
+    published_edition,
+    same_title,
+)
 from citerec.errors import CiterecError, InputError, ServiceError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import names_in
 from citerec.records import Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.settings import PartSettings
-from citerec.sources.look_up import Asking, Known, LookUp, Manners, Notice, notice_kind
+from citerec.sources.look_up import Asking, Known, LookUp, Manners, Notice, most_alike, notice_kind
 
 _IN_A_ROW = 2
 """Failures one after another after which a service is not asked any more."""
@@ -28,6 +48,7 @@ _UNLISTED = frozenset(
     )
 )
 """Types of entries of which these services list few."""
+_PMID = re.compile(r"(?:pmid:\s*|https?://pubmed\.ncbi\.nlm\.nih\.gov/)(\d+)/?", re.IGNORECASE)
 _TYPE = re.compile(r"\s*@\s*(\w+)")
 _FIELDS_OF_NOTICES = ("OriginalPaperDOI", "RetractionNature", "RetractionDOI", "Title")
 _OF_VERDICTS = {"retracted": "retracted", "other-work": "identifier of another work", "not-found": "not found"}
@@ -140,6 +161,54 @@ class OnlineMatcher:
                 self.failed[service.title] = error
         said = [answer for answer in answers if answer is not None]
         return any(said) if said else None
+
+
+def find_reference(reference: str, services: Sequence[LookUp]) -> Paper:
+    """The paper that somebody names, as its record says; the published one where it is a preprint too.
+
+    Args:
+        reference: A DOI, arXiv id, Anthology id, PMID (`pmid:123`), an address of one of these, or a title.
+        services: Asked in this order, until one has it; for a preprint, until one knows where it was published.
+
+    Raises:
+        InputError: None has it.
+        ServiceError: None has it, and one failed.
+    """
+    wanted, failed = _named(reference), list[ServiceError]()
+    known: list[Known] = []
+    for service in services:
+        try:
+            known += service.known(wanted)
+        except ServiceError as error:
+            failed.append(error)
+        ids = keys_of(wanted)
+        own = [one.paper for one in known if ids & keys_of(one.paper)] if not wanted.title else []
+        near = [one.paper for one in known if similarity(one.paper.title, wanted.title) >= LEAST_ALIKE]
+        near.sort(key=lambda one: not same_title(one.title, wanted.title))
+        if paper := next(iter(own or near or ([known[0].paper] if known and not wanted.title else [])), None):
+            editions = [paper, *(one.paper for one in known if same_work(one.paper, paper))]
+            published = next((one for one in editions if says_venue(one.venue) and not is_preprint(one)), None)
+            if published:
+                return replace(published, external_ids={**paper.external_ids, **published.external_ids})
+            wanted = replace(wanted, title=paper.title, authors=paper.authors)
+    if known and wanted.title and (best := most_alike(wanted, (one.paper for one in known))):
+        return best
+    if failed:
+        raise failed[0]
+    raise InputError(f"no source has {reference!r:.200}", "Check the id or the title; or ask more: -c services=…")
+
+
+def _named(reference: str) -> Paper:
+    """What is known of a paper that somebody names."""
+    if match := _PMID.fullmatch(reference.strip()):
+        return Paper("", external_ids={"PubMed": match[1]})
+    scheme, _, value = canonical_id(reference).partition(":")
+    names = {"doi": "DOI", "arxiv": "ArXiv", "acl": "ACL"}
+    if scheme not in names and (acl := acl_in(f"https://aclanthology.org/{reference.strip()}")):
+        scheme, value = "acl", acl
+    if scheme not in names and (number := arxiv_in(f"arXiv:{reference.strip()}")):
+        scheme, value = "arxiv", number
+    return Paper("", external_ids={names[scheme]: value}) if scheme in names else Paper("", title=reference.strip())
 
 
 def _is_settled(entry: Paper, match: Match) -> bool:

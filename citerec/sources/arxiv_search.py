@@ -9,7 +9,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from citerec.corpus.arxiv import parse_paper
-from citerec.corpus.matching import arxiv_in, canonical_id, plain_title
+from citerec.corpus.matching import arxiv_in, keys_of, plain_title
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.sources.look_up import PAGE, LookUp, Notice, Page
@@ -39,21 +39,16 @@ class ArxivSearch(LookUp):
         return self.page("query", {"search_query": asked, "start": str(offset), "max_results": str(PAGE)})
 
     def titled(self, paper: Paper) -> Sequence[Any]:
-        """Preprints with the first words of the title; with the arXiv id of the paper first, if it has one."""
-        arxiv_id = paper.external_ids.get("ArXiv", "")
-        if arxiv_id and (found := self._with_id(arxiv_in(f"arXiv:{arxiv_id}"))):
-            return found
+        """Preprints with the first words of the title."""
         words = [word for word in plain_title(paper.title).split() if len(word) > _SMALL][:_MOST_WORDS]
         asked = " AND ".join(f"ti:{word}" for word in words)
         return self.listed("query", {"search_query": asked, "max_results": str(_LISTED)}) if words else []
 
-    def record(self, doi: str) -> Mapping[str, Any] | None:
-        """The preprint with a DOI of arXiv."""
-        scheme, _, arxiv_id = canonical_id(doi).partition(":")
-        return next(iter(self._with_id(arxiv_id)), None) if scheme == "arxiv" else None
-
-    def _with_id(self, arxiv_id: str) -> Sequence[Any]:
-        return self.listed("query", {"id_list": arxiv_id}) if arxiv_id else []
+    def by_id(self, paper: Paper) -> Mapping[str, Any] | None:
+        """The preprint with the arXiv id of a paper, or with a DOI that arXiv gave."""
+        names = sorted(keys_of(paper))
+        own = next((name for name in names if name.startswith("arxiv:")), "").removeprefix("arxiv:")
+        return next(iter(self.listed("query", {"id_list": own})), None) if own else None
 
     def notices_of(self, record: Mapping[str, Any]) -> Iterator[Notice]:
         """Whether its authors took it back."""

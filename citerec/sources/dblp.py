@@ -43,8 +43,8 @@ class Dblp(LookUp):
         names = [read_object(one, "info").get(field) for one in found for field in ("venue", "acronym")]
         return any(same_venue(name, other) for other in names if isinstance(other, str))
 
-    def record(self, doi: str) -> Mapping[str, Any] | None:  # noqa: ARG002
-        """None: it is not asked by DOI."""
+    def by_id(self, paper: Paper) -> Mapping[str, Any] | None:  # noqa: ARG002
+        """None: it is asked by title."""
         return None
 
     def read(self, content: bytes) -> dict[str, Any] | None:

@@ -200,7 +200,7 @@ class LookUp(ABC):
 
     def paper(self, doi: str) -> Paper | None:
         """The paper with a DOI; None if the service has none. Errors as for `search`."""
-        return next(readable([self.record(doi)], self.paper_of), None)
+        return next(readable([self._with_doi(doi)], self.paper_of), None)
 
     def find(self, papers: Sequence[Paper]) -> list[Paper | None]:
         """What the service knows of some papers, in order, None for what it lacks; errors as for `search`.
@@ -219,15 +219,15 @@ class LookUp(ABC):
         return most_alike(paper, readable(self.titled(paper), self.paper_of))
 
     def known(self, paper: Paper) -> list[Known]:
-        """Records that may be of a paper: that with its DOI, and, unless it has the same title, the nearest by title.
+        """Records that may be of a paper: that with its id, and, unless it has the same title, the nearest by title.
 
-        Nothing but DOI, title and first author are sent. Errors as for `search`.
+        Nothing but ids, title and first author are sent. Errors as for `search`.
         """
-        doi = doi_in(paper.external_ids.get("DOI", ""))
-        with_doi = list(readable([self.record(doi)], self._known)) if doi else []
-        if any(plain_title(one.paper.title) == plain_title(paper.title) for one in with_doi):
-            return with_doi
-        return [*with_doi, *readable(self.titled(paper), self._known)]
+        record = self.by_id(paper)
+        found = list(readable([record], self._known))
+        if any(not paper.title or plain_title(one.paper.title) == plain_title(paper.title) for one in found):
+            return found
+        return [*found, *readable(self.titled(paper), self._known)]
 
     def _known(self, record: Mapping[str, Any]) -> Known:
         return Known(self.paper_of(record), self.title, tuple(self.notices_of(record)))
@@ -240,8 +240,12 @@ class LookUp(ABC):
         """Whether it knows a journal or conference of a name; None if it cannot be asked. Errors as for `search`."""
         return None
 
-    def record(self, doi: str) -> Mapping[str, Any] | None:
-        """Its record with a DOI; None if it has none. Errors as for `search`."""
+    def by_id(self, paper: Paper) -> Mapping[str, Any] | None:
+        """Its record with an id of a paper; None if it has none. Errors as for `search`."""
+        doi = doi_in(paper.external_ids.get("DOI", ""))
+        return self._with_doi(doi) if doi else None
+
+    def _with_doi(self, doi: str) -> Mapping[str, Any] | None:
         return self.answer(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True)
 
     @abstractmethod
@@ -393,6 +397,8 @@ class SemanticScholar(LookUp):
         """The id by which it is asked for a paper; None if the paper has none that it knows."""
         schemes = ("DOI", "DOI"), ("ArXiv", "ARXIV"), ("ACL", "ACL"), ("PubMed", "PMID")
         ids = {scheme.casefold(): value for scheme, value in paper.external_ids.items()}
+        if (arxiv := canonical_id(ids.get("doi", ""))).startswith("arxiv:"):
+            ids = {"arxiv": arxiv.removeprefix("arxiv:")}  # it does not know the DOIs that arXiv gives
         return next((f"{there}:{ids[here.casefold()]}" for here, there in schemes if here.casefold() in ids), None)
 
     def _with_ids(self, ids: Sequence[str]) -> list[Paper | None]:
@@ -410,11 +416,10 @@ class SemanticScholar(LookUp):
         words = plain_title(paper.title)
         return self.listed("paper/search/match", {"query": words, **self.fields}) if words else []
 
-    def record(self, doi: str) -> Mapping[str, Any] | None:
-        """Its record with a DOI, as `LookUp.record`; arXiv's DOIs are ids of arXiv to it."""
-        canonical = canonical_id(doi)
-        path = f"paper/ARXIV:{canonical[6:]}" if canonical.startswith("arxiv:") else f"paper/DOI:{quote(doi, safe='/')}"
-        return self.answer(path, self.fields, may_lack=True)
+    def by_id(self, paper: Paper) -> Mapping[str, Any] | None:
+        """As `LookUp.by_id`, by any id that it knows."""
+        own = self.id_of(paper)
+        return self.answer(f"paper/{quote(own, safe='/:')}", self.fields, may_lack=True) if own else None
 
     def citing(self, paper: Paper, most: int) -> Iterator[Citing]:
         """Who cites one of its papers, and in which sentences, until so many sentences came. Errors as for `search`."""

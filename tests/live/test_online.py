@@ -200,3 +200,18 @@ def test_one_field_changes_and_the_others_stay(fields: dict[str, str], new: str)
     first = next(iter(fields))
     changed = values_of(mended(text, [Mending(first, new)]))
     assert {name: one.text for name, one in changed.items()} == {**fields, first: new}
+
+
+def test_entries_are_added_by_id_and_by_title(records: Records, tmp_path: Path, citerec_here: Citerec) -> None:
+    bib = "@article{roe_2011, title={A}, author={Ada Roe}, year={2011}}\n"
+    bib += "@article{lee_2003, title={B}, author={W. Lee}, year={2003}}\n"
+    (tmp_path / "mine.bib").write_text(bib)
+    wanted = ("https://doi.org/10.1000/DAMS", "Seas of the Moon are dry", "10.1000/dams")
+    run = citerec_here("bib", "add", *wanted, "--bib", "mine.bib", *records.options)
+    assert run.returncode == 0 and "roe_2015 is there already" in run.stderr, run.stderr
+    new = (tmp_path / "mine.bib").read_text()
+    assert new.startswith(bib) and new.count("@") == 4 and "abstract" not in new
+    assert "@inproceedings{roe_2015,\n  author = {Ada Roe and W. Lee}," in new and "doi = {10.1000/seas}" in new
+    run = citerec_here("bib", "add", "10.1000/nothing", "10.1000/maps", "--bib", "mine.bib", *records.options)
+    assert run.returncode == 2 and "no source has '10.1000/nothing'" in run.stderr
+    assert (tmp_path / "mine.bib").read_text() == new

@@ -1,0 +1,64 @@
+"""Add entries to a bibliography.
+
+Example: citerec bib add 10.18653/v1/N19-1423 --bib refs.bib
+"""
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from citerec.cli import options
+from citerec.cli.console import note, say
+from citerec.corpus.citation_keys import pattern_of
+from citerec.drafts import Files
+from citerec.drafts.bibliography import Bibliography
+from citerec.drafts.online import OnlineSettings, find_reference
+from citerec.files.text import names_in
+from citerec.sources.look_up import LOOK_UPS
+
+
+def add(
+    references: tuple[str, ...],
+    /,
+    *,
+    bib: Annotated[Path, Parameter(metavar="FILE")],
+    keys: Annotated[str, Parameter(metavar="PATTERN", show_default=False)] = "",
+    diff: bool = False,
+    encoding: options.Encoding = None,
+    tuning: options.Tuning = options.Tuning(),
+) -> None:
+    """Add papers to a bibliography, by id or title.
+
+    Crossref, OpenAlex, Semantic Scholar, DBLP and arXiv are asked, until one has the paper. A published version
+    comes before a preprint. The entry has what the record says, without an abstract. A paper that the bibliography
+    has already is not added again: its key is named. Nothing is written if a paper is not found.
+
+    Example: citerec bib add 1810.04805 10.1145/3442188.3445922 --bib refs.bib
+
+    By title: citerec bib add "Attention is all you need" --bib refs.bib
+
+    Args:
+        references: DOIs, arXiv ids, Anthology ids, pmid:NUMBER, addresses of these, or titles in quotation marks.
+        bib: The bibliography, which is made if it is missing.
+        keys: Keys of new entries (docs/formats.md#citation-keys).  [default: as most keys of the bibliography]
+        diff: Show the changes as a unified diff, and write nothing.
+    """
+    settings = tuning.settings(OnlineSettings).of(OnlineSettings)
+    files = Files(encoding)
+    bibliography = Bibliography([bib], files)
+    bibliography = Bibliography([bib], files, pattern=keys or pattern_of(bibliography.entries.values()))
+    with contextlib.ExitStack() as open_now:
+        services = [LOOK_UPS[name](settings.manners(name)) for name in names_in(settings.services)]
+        for service in services:
+            open_now.callback(service.close)
+        papers = [find_reference(reference, services) for reference in references]
+    for paper in papers:
+        known = bibliography.key_of(paper)
+        key = bibliography.add(paper)
+        (note if known else say)(f"{bib}: {key}{' is there already' if known else ''}  {paper.title}")
+    if diff:
+        print(files.diff(), end="")
+    else:
+        files.write()
