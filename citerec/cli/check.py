@@ -13,10 +13,11 @@ from citerec.cli import options
 from citerec.cli.console import confirm, give, note, say
 from citerec.drafts import Files, read_draft
 from citerec.drafts.bibliography import Entries, Entry, draft_of, read_entries
-from citerec.drafts.check import Finding, Options, check_draft, sarif, selected
+from citerec.drafts.check import Finding, Options, findings_of, material_of, sarif, selected
 from citerec.drafts.matching import Match, Mending
 from citerec.drafts.mending import mend_entries, mended
 from citerec.drafts.online import OnlineMatcher, OnlineSettings, verdict_json
+from citerec.drafts.support import SUPPORTS, Judgement
 from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
@@ -63,6 +64,7 @@ def check(
     bibs: Annotated[tuple[Path, ...], Parameter(name="--bib")] = (),
     index_path: Annotated[Path | None, Parameter(name="--index")] = None,
     online: OnlineOptions = OnlineOptions(),
+    support: bool = False,
     fix: Annotated[Literal["ask", "all"] | None, Parameter(metavar="[all]", show_choices=False)] = None,
     select: _Codes = (),
     ignore: _Codes = (),
@@ -90,6 +92,8 @@ def check(
         file: The draft; or a .bib file, all of whose entries are checked.
         bibs: A .bib file; may be repeated.  [default: those that FILE names]
         index_path: Compare the cited entries with the papers of an index.
+        support: Compare each citing sentence with its paper: which sentence of the abstract says it, and whether the
+            paper may not fit. Abstracts are those of the bibliography, and of the index.
         fix: Show for each finding with a known right value what would change, and ask whether to change it; with
             --fix=all change all of it. Nothing else of the files changes.
         select: Only these checks; may be repeated, or several with commas: key-unknown, place-open and others
@@ -102,7 +106,7 @@ def check(
     if fix == "ask" and form != "table":
         raise UsageError("--fix asks; with --format give --fix=all")
     of_year = {} if year is None else {"year": year}
-    chosen = Options(_codes(select) or None, _codes(ignore), online=online.online, **of_year)
+    chosen = Options(_codes(select) or None, _codes(ignore), online=online.online, support=support, **of_year)
     files, is_bibliography = Files(encoding), file.suffix.lower() == ".bib"
     named = bibs or ((file,) if is_bibliography else ())
     draft = draft_of(read_entries(named, files)) if is_bibliography else read_draft(file, files)
@@ -110,7 +114,9 @@ def check(
     bibliography = read_entries(named, files) if named else None
     opened = contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext()
     with opened as index, online.matcher(index) as matcher:
-        findings = check_draft(draft, bibliography, index, chosen, files, matcher)
+        material = material_of(draft, bibliography, index, chosen, files, matcher)
+        findings = findings_of(material, chosen)
+        judged = material.judgements if support else []
     by_entry = _by_entry(bibliography, findings)
     matches = matcher.matches if matcher and online.online else {}
     verdicts = [
@@ -119,14 +125,15 @@ def check(
         if entry.paper.paper_id in {one.key for one in draft.cited}
     ]
     value = {"findings": [finding.to_json() for finding in findings], "entries": verdicts}
+    value["citations"] = [_citation(one) for one in judged]
     as_json = sarif(findings) if form == "sarif" else value
-    give("json" if form == "sarif" else form, out, as_json, _parts(file, findings, verdicts))
+    give("json" if form == "sarif" else form, out, as_json, _parts(file, findings, verdicts, judged))
     for title, error in (matcher.failed if matcher else {}).items():
         note(f"{title} failed for some entries: {error.message}. The others were asked.", style="yellow")
     if bibliography is None and draft.cited:
         note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
-    if index_path is None and not online.online and (left_out := [one.name for one in selected(chosen) if one.needs]):
-        note(f"Not checked without --online or --index: {', '.join(left_out)}.")
+    if matcher is None and index_path is None and any(one.needs == "records" for one in selected(chosen)):
+        note("Entries were not compared with records of their papers: give --online, or --index INDEX.")
     if fix:
         _fix(files, by_entry, ask=fix == "ask")
     return int(any(strict or finding.severity != "note" for finding in findings))
@@ -144,14 +151,27 @@ def _by_entry(bibliography: Entries | None, findings: Sequence[Finding]) -> dict
     return {entry: at_line[entry.path, entry.line] for entry in (bibliography.entries if bibliography else ())}
 
 
-def _parts(file: Path, findings: Sequence[Finding], verdicts: Sequence[dict[str, Any]]) -> Iterator[Any]:
-    """The findings, then how many there are, and what was said of the entries."""
+def _citation(one: Judgement) -> dict[str, Any]:
+    return one._asdict() | {"place": str(one.place)}
+
+
+def _parts(
+    file: Path, findings: Sequence[Finding], verdicts: Sequence[dict[str, Any]], judged: Sequence[Judgement]
+) -> Iterator[Any]:
+    """What is said of the citations, the findings, how many there are, and what was said of the entries."""
+    for one in judged:
+        if one.verdict == SUPPORTS:
+            yield Text(f"{one.place}: ").append("supports ", style="green").append(f"{one.key}: “{one.says}”")
     for finding in findings:
         line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
         line.append(f"{finding.code} ", style=_STYLES[finding.severity]).append(finding.message)
         yield line.append(f"\n    {finding.remedy}", style="dim")
     counts = Counter(finding.severity.value for finding in findings)
     yield f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}."
+    if judged:
+        of_citations = Counter(one.verdict for one in judged)
+        listed = ", ".join(f"{number} {verdict or 'not compared'}" for verdict, number in of_citations.most_common())
+        yield f"{counted(len(judged), 'citation')} compared: {listed}."
     if verdicts:
         said = Counter(one["verdict"] for one in verdicts)
         listed = ", ".join(f"{number} {verdict}" for verdict, number in said.most_common())

@@ -36,10 +36,11 @@ _MOST_COUNTED = 3
 
 
 class Sentence(NamedTuple):
-    """A sentence without its citations, and whether it had one."""
+    """A sentence without its citations, whether it had one, and the keys that it cites."""
 
     text: str
     cites: bool
+    keys: tuple[str, ...] = ()
 
 
 class Placed(NamedTuple):

@@ -41,10 +41,11 @@ from citerec.drafts.matching import (
     same_title,
 )
 from citerec.drafts.read import is_markdown
+from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, Support, supporting_sentence
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry
 from citerec.files.text import names_in
-from citerec.records import MARKER, Paper
+from citerec.records import MARKER, Context, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.version import __version__
 
@@ -111,12 +112,14 @@ class Options:
         ignore: None of these checks.
         year: The year of the draft.
         online: Whether entries are compared with what web services know: `match` has asked them.
+        support: Whether citations are compared with what their papers say.
     """
 
     select: frozenset[str] | None = None
     ignore: frozenset[str] = frozenset()
     year: int = field(default_factory=lambda: date.today().year)
     online: bool = False
+    support: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,7 @@ class Material:
         files: The texts of the files.
         year: The year of the draft.
         match: Finds what the index has of entries; None without an index.
+        index: The index.
     """
 
     draft: Draft
@@ -136,6 +140,7 @@ class Material:
     files: Files
     year: int
     match: Matcher | None = None
+    index: OpenIndex | None = None
     _sources: dict[Path, Source] = field(default_factory=dict)
 
     @cached_property
@@ -164,6 +169,11 @@ class Material:
         """In what each of these entries differs from its paper."""
         return {key: list(differences(self.cited[key].paper, match)) for key, match in self.matches.items()}
 
+    @cached_property
+    def judgements(self) -> list[Judgement]:
+        """What is said of each citation of an entry, in the order of the text."""
+        return list(judgements(self))
+
     def source(self, path: Path) -> Source:
         """The text of a file, with its lines; empty if it cannot be read."""
         if path not in self._sources:
@@ -174,6 +184,7 @@ class Material:
         return self._sources[path]
 
 
+_Needs = Literal["", "index", "online", "records", "support"]
 _Where = Place | Cited | Entry | Unread
 Problems = Iterator[tuple[_Where, str, str] | tuple[_Where, str, str, Mending | None]]
 """What a check finds: where (a place or a citation, or the first line of an entry), what is wrong, what to do, and the
@@ -189,7 +200,7 @@ class Check:
         severity: How much that matters.
         summary: What it looks for, in one line.
         tell: Finds it.
-        needs: What it needs: an `index`, web services (`online`), or `records` of either.
+        needs: What it needs: an `index`, web services (`online`), `records` of either, or `support`.
         by_default: Whether it runs if no check is selected.
     """
 
@@ -197,12 +208,14 @@ class Check:
     severity: Severity
     summary: str
     tell: Callable[[Material], Problems]
-    needs: Literal["", "index", "online", "records"] = ""
+    needs: _Needs = ""
     by_default: bool = True
 
-    def runs(self, *, index: bool, online: bool, match: bool) -> bool:
+    def runs(self, options: Options, material: Material) -> bool:
         """Whether it has what it needs."""
-        return {"": True, "index": index and not online, "online": online, "records": index or match}[self.needs]
+        index, match = material.index is not None and not options.online, material.match is not None
+        has = {"": True, "index": index, "online": options.online, "records": match, "support": options.support}
+        return has[self.needs]
 
     def run(self, material: Material) -> Iterator[Finding]:
         """What it finds, each at its place in a file."""
@@ -217,7 +230,7 @@ def check(
     severity: Severity,
     summary: str,
     *,
-    needs: Literal["", "index", "online", "records"] = "",
+    needs: _Needs = "",
     by_default: bool = True,
 ) -> Callable[[Callable[[Material], Problems]], Check]:
     """A decorator that makes a check of a function: `key_unknown` becomes the check `key-unknown`."""
@@ -227,8 +240,8 @@ def check(
 _CODES = names_in(
     "authors-differ, authors-missing, authors-placeholder, bibliography-unreadable, citation-needed, concern,"
     "corrected, doi-impossible, doi-unknown, entry-uncited, entry-unreadable, html-entity, key-duplicate, key-unknown,"
-    "newer-than-draft, not-found, not-in-index, other-work, place-open, preprint-published, retracted, title-differs,"
-    "two-works, venue-differs, venue-unknown, version-differs, work-twice, year-differs"
+    "may-not-fit, newer-than-draft, not-found, not-in-index, other-work, place-open, preprint-published, retracted,"
+    "title-differs, two-works, venue-differs, venue-unknown, version-differs, work-twice, year-differs"
 )
 CHECKS: Registry[Check] = Registry("check", {code: f"citerec.drafts.check:{code.replace('-', '_')}" for code in _CODES})
 """All checks, by code."""
@@ -256,11 +269,26 @@ def check_draft(
         InputError: `options` names a check that does not exist.
     """
     options = options or Options()
-    has = {"index": index is not None, "online": options.online, "match": match is not None}
-    checks = [one for one in selected(options) if one.runs(**has)]
-    if index is not None and any(one.needs for one in checks):
-        match = match or partial(match_entries, index=index)
-    material = Material(draft, bibliography or NO_ENTRIES, files or Files(), options.year, match)
+    return findings_of(material_of(draft, bibliography, index, options, files, match), options)
+
+
+def material_of(
+    draft: Draft,
+    bibliography: Entries | None,
+    index: OpenIndex | None,
+    options: Options,
+    files: Files | None = None,
+    match: Matcher | None = None,
+) -> Material:
+    """What the checks look at; arguments as for `check_draft`."""
+    if index is not None and match is None:
+        match = partial(match_entries, index=index)
+    return Material(draft, bibliography or NO_ENTRIES, files or Files(), options.year, match, index)
+
+
+def findings_of(material: Material, options: Options) -> list[Finding]:
+    """What is found, by file and line. Errors as for `check_draft`."""
+    checks = [one for one in selected(options) if one.runs(options, material)]
     findings = [finding for one in checks for finding in one.run(material)]
     return sorted(findings, key=lambda one: (str(one.path), one.line, one.column, one.code, one.message))
 
@@ -613,11 +641,53 @@ def _differences(entry: Paper, other: Paper) -> str:
     return "; ".join(differences)
 
 
+@check(Severity.NOTE, "a citation whose paper may not fit the sentence", needs="support")
+def may_not_fit(material: Material) -> Problems:
+    """Compares sentence and paper, among all that the draft cites (`citerec.drafts.support`)."""
+    for one in material.judgements:
+        if one.verdict == DOES_NOT_FIT:
+            paper = material.cited[one.key].paper
+            message = f"{one.key} may not fit this sentence: {quoted(paper)}"
+            remedy = f"Its nearest sentence: “{_shortened(one.says, 200)}”" if one.says else "Check that it is meant."
+            yield one.place, message, remedy
+
+
+def judgements(material: Material) -> Iterator[Judgement]:
+    """What is said of each citation in the running text of an entry with a title."""
+    papers = {key: entry.paper for key, entry in material.cited.items() if entry.paper.title}
+    if material.index:  # which may have abstracts that the bibliography lacks
+        ids = {key: match.paper.paper_id for key, match in material.matches.items() if match.paper}
+        texts = material.index.store.papers(list(ids.values()))
+        papers |= {
+            key: replace(papers[key], abstract=texts[paper_id].abstract)
+            for key, paper_id in ids.items()
+            if paper_id in texts and not papers[key].abstract
+        }
+    library = Support(list(papers.values()))
+    for paragraph in material.draft.paragraphs:
+        sentences = _sentences(paragraph.text)
+        for at, sentence in enumerate(sentences):
+            before, after = (" ".join(one.text for one in part) for part in (sentences[:at], sentences[at + 1 :]))
+            claim = _BEFORE_SIGN.sub("", sentence.text)  # where the citation was
+            context = Context(text=claim, before=before[-_AROUND:], after=after[:_AROUND])
+            for key in dict.fromkeys(key for key in sentence.keys if key in papers):
+                says, supports = supporting_sentence(claim, papers[key])
+                fit = library.fit(context, key)
+                verdict = (
+                    DOES_NOT_FIT if fit is not None and not library.fits(fit) else SUPPORTS if supports else ON_TOPIC
+                )
+                place = _place(material, paragraph, sentence.text)
+                yield Judgement(key, claim, verdict if says or fit is not None else "", says, place)
+
+
 # How `Paragraph` shows citations and places.
 _CITATION = re.compile(rf"\\cite\{{[^{{}}]*\}}|\[@[^\[\]]*\]|{re.escape(MARKER)}")
+_KEY = re.compile(r"@([\w:.#$%&+?<>~/-]*\w)")
 _ASIDE = re.compile(r"\W*(?:acknowl\w*|references|bibliography|funding|ethic\w*|author contributions)", re.IGNORECASE)
 _WRITTEN = (Style.AUTHOR_YEAR_PARENTHESES, Style.AUTHOR_YEAR_TEXT, Style.NUMBERED_BRACKETS)
 _REMEDY = "Cite what it rests on, if that is not your own work."
+_BEFORE_SIGN = re.compile(r"\s+(?=[.,;:!?)])")
+_AROUND = 600  # characters around a citing sentence that are read with it
 _BEGINNINGS = (12, 6, 3)  # words by which a sentence is found again in its file
 
 
@@ -648,10 +718,17 @@ def _sentences(text: str) -> list[Sentence]:
     markers = sorted([*commands, *written], key=lambda one: one.start)
     return [
         Sentence(
-            " ".join(_CITATION.sub(" ", text[start:end]).split()), any(start <= one.start < end for one in markers)
+            " ".join(_CITATION.sub(" ", text[start:end]).split()),
+            any(start <= one.start < end for one in markers),
+            tuple(key for match in _CITATION.finditer(text, start, end) for key in _keys(match[0])),
         )
         for start, end in sentences_of(text, markers, splitter())
     ]
+
+
+def _keys(citation: str) -> list[str]:
+    """The keys of a citation in the running text."""
+    return names_in(citation[6:-1]) if citation.startswith("\\cite") else _KEY.findall(citation)
 
 
 def _place(material: Material, paragraph: Paragraph, sentence: str) -> Place:

@@ -10,6 +10,7 @@ from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.bibliography import Bibliography, Matcher
 from citerec.drafts.files import Files
 from citerec.drafts.read import is_latex, is_markdown, read_draft
+from citerec.drafts.support import supporting_sentence
 from citerec.errors import InputError
 from citerec.index.columns import words_in
 from citerec.records import MARKER, Answer, Context, Hit, Paper
@@ -155,7 +156,6 @@ def as_source(path: Path, text: str) -> str:
 FITTING = 5
 """Papers of the bibliography come first if they are among so many that the system ranks highest."""
 _LONG = 4  # letters: shorter words are mostly "of" and "the"
-_SHARED = 2  # words that a sentence must share with the context to support it
 
 
 def telling_words(context: Context) -> set[str]:
@@ -185,11 +185,8 @@ class DraftHit(NamedTuple):
         """The sentence of its abstract that supports citing it best, if one does, and no citing sentence is known."""
         if self.hit.citance:
             return None
-        wanted, abstract = telling_words(self.context), self.hit.paper.abstract or ""
-        sentences = [abstract[start:end] for start, end in splitter()(abstract)]
-        shared = [len(wanted.intersection(words_in(sentence))) for sentence in sentences]
-        most = max(shared, default=0)
-        return sentences[shared.index(most)] if most >= _SHARED else None
+        sentence, supports = supporting_sentence(self.context.text, self.hit.paper)
+        return sentence if supports else None
 
 
 def draft_hits(answer: Answer, bibliography: Bibliography, *, own_first: bool = True) -> list[DraftHit]:

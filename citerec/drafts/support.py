@@ -1,0 +1,207 @@
+"""Whether a cited paper fits the sentence that cites it, and which of its sentences says what that claims.
+
+Both by logistic regression over a few pieces of evidence, standardised. `benchmarks/support.py` makes the model
+(`support.json`) and measures it.
+"""
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from citerec.contexts.split import splitter
+from citerec.drafts.base import Place
+from citerec.index.columns import words_in
+from citerec.models.encoder import Encoder
+from citerec.models.find import SHIPPED_ENCODER
+from citerec.records import Context, Paper
+
+Floats = NDArray[np.floating[Any]]
+MODEL = "support.json"
+SUPPORTS, ON_TOPIC, DOES_NOT_FIT = "supports", "on the topic", "does not fit"
+"""What is said of a citation."""
+FEWEST = 5
+"""Papers of a library from which those of one sentence can be told from the others."""
+
+_BEGINNING = 0.1
+"""Share of the sentences of a paper that are its beginning."""
+
+FIT = (
+    "cosine",
+    "cosine among all",
+    "rank",
+    "words of title",
+    "words of title around",
+    "rarest word",
+    "words of abstract",
+)
+"""Evidence that a paper fits a sentence."""
+SAYS = ("cosine", "words", "words of neighbours", "place", "beginning", "length", "rank", "cosine of title")
+"""Evidence that a sentence of a paper says what a citing sentence claims."""
+
+
+class Curve(NamedTuple):
+    """Logistic regression over evidence.
+
+    Attributes:
+        mean: Of each piece of evidence.
+        scale: Its standard deviation.
+        weights: Its weight.
+        constant: What is added.
+        threshold: The probability from which the answer is yes.
+    """
+
+    mean: Sequence[float]
+    scale: Sequence[float]
+    weights: Sequence[float]
+    constant: float
+    threshold: float
+
+    def at(self, evidence: Floats) -> Floats:
+        """The probabilities for evidence, (rows, pieces)."""
+        values = np.clip((evidence - np.array(self.mean)) / np.array(self.scale), -4, 4)
+        return np.asarray(1 / (1 + np.exp(-(values @ np.array(self.weights) + self.constant))))
+
+
+class Judgement(NamedTuple):
+    """What is said of a citation.
+
+    Attributes:
+        key: The key that is cited.
+        sentence: The citing sentence.
+        verdict: `supports`, `on the topic`, or `does not fit`; empty if nothing can be said.
+        says: The sentence of the abstract that supports the claim best; empty without an abstract.
+        place: Where the sentence stands.
+    """
+
+    key: str
+    sentence: str
+    verdict: str
+    says: str
+    place: Place
+
+
+class Support:
+    """Compares the sentences of a draft with the papers of its library.
+
+    Args:
+        papers: The library: the papers that are cited, or more.
+        encoder: What makes vectors; by default the one that comes with citerec.
+        curves: `fit` and `says`; by default those that come with citerec.
+    """
+
+    def __init__(
+        self, papers: Sequence[Paper], encoder: Encoder | None = None, curves: Mapping[str, Curve] | None = None
+    ) -> None:
+        self.papers, self._places = papers, {paper.paper_id: place for place, paper in enumerate(papers)}
+        self._encoder, self._curves = encoder or shipped_encoder(), shipped_curves() if curves is None else curves
+        self._titles = [frozenset(words_in(paper.title)) for paper in papers]
+        self._abstracts = [frozenset(words_in(paper.abstract or "")) for paper in papers]
+        texts = [f"{paper.title}. {paper.abstract or ''}" for paper in papers]
+        self._vectors = self._encoder.encode(texts) if texts else np.zeros((0, 1), np.float32)
+        self._counts = Counter(word for words in self._titles for word in words)
+
+    def evidence(self, context: Context) -> Floats:
+        """The evidence that each paper of the library fits a context, (papers, len(FIT))."""
+        around = f"{context.before} {context.text} {context.after}"
+        vectors = self._encoder.encode([context.text, around])
+        cosines = self._vectors @ (vectors[0] + 0.5 * vectors[1]) / 1.5
+        spread = max(float(cosines.std()), 1e-6)
+        rank = (-cosines).argsort().argsort() / max(1, len(cosines))
+        own, near = frozenset(words_in(context.text)), frozenset(words_in(around))
+        of_own = sum(map(self._weight, own)) or 1.0
+        rows = [
+            (
+                self._share(title & own, title),
+                self._share(title & near, title),
+                max(map(self._weight, title & own), default=0.0),
+                sum(map(self._weight, (title | abstract) & own)) / of_own,
+            )
+            for title, abstract in zip(self._titles, self._abstracts, strict=True)
+        ]
+        dense = np.stack([cosines, (cosines - cosines.mean()) / spread, np.log(rank + 0.01)], axis=1)
+        return np.concatenate([dense, np.array(rows).reshape(-1, len(FIT) - 3)], axis=1)
+
+    def similar(self, place: int) -> Floats:
+        """The cosines of a paper of the library with all of them, (papers,)."""
+        return np.asarray(self._vectors @ self._vectors[place])
+
+    def fit(self, context: Context, paper_id: str) -> float | None:
+        """How probable it is that a paper of the library is cited there; None if the library is too small to tell."""
+        if len(self.papers) < FEWEST:
+            return None
+        return float(self._curves["fit"].at(self.evidence(context)[[self._places[paper_id]]])[0])
+
+    def fits(self, probability: float) -> bool:
+        """Whether a probability of `fit` is as high as those of 95 % of the citations of published papers."""
+        return probability >= self._curves["fit"].threshold
+
+    def _weight(self, word: str) -> float:
+        return math.log((len(self.papers) + 1) / (self._counts[word] + 0.5))
+
+    def _share(self, words: frozenset[str], of: frozenset[str]) -> float:
+        return sum(map(self._weight, words)) / (sum(map(self._weight, of)) or 1.0)
+
+
+def sentence_evidence(claim: str, sentences: Sequence[str], encoder: Encoder) -> Floats:
+    """The evidence that each sentence of a paper says what is claimed, (sentences, len(SAYS)); the title is first."""
+    words = [words_in(one) for one in sentences]
+    counts = Counter(word for one in words for word in set(one))
+    weight = {word: math.log(1 + len(sentences) / count) for word, count in counts.items()}
+    wanted = set(words_in(claim))
+    length = sum(map(len, words)) / max(1, len(words)) or 1.0
+    shared = np.array([_bm25(one, wanted, weight, length) for one in words])
+    beside = np.pad(shared, 1)
+    vectors = encoder.encode([claim, *sentences])
+    cosines = vectors[1:] @ vectors[0]
+    place = np.arange(len(sentences)) / max(1, len(sentences))
+    rank = np.log1p((-shared).argsort(kind="stable").argsort(kind="stable"))
+    pieces = [
+        cosines,
+        shared,
+        beside[:-2] + beside[2:],
+        place,
+        place < _BEGINNING,
+        np.log1p([len(one) for one in words]),
+    ]
+    return np.stack([*map(np.asarray, pieces), rank, vectors[1:] @ vectors[1]], axis=1).astype(float)
+
+
+def _bm25(words: Sequence[str], wanted: set[str], weight: Mapping[str, float], length: float) -> float:
+    counts = Counter(word for word in words if word in wanted)
+    norm = 1.2 * (0.25 + 0.75 * len(words) / length)
+    return sum(weight[word] * count * 2.2 / (count + norm) for word, count in counts.items())
+
+
+def supporting_sentence(claim: str, paper: Paper) -> tuple[str, bool]:
+    """The sentence of a paper's abstract that best says what is claimed, and whether it supports it; "" if it has none.
+
+    It supports it if it is as probable as the best sentences of half of the citations of CL-SciSumm, and shares a word.
+    """
+    abstract = paper.abstract or ""
+    sentences = [paper.title, *(abstract[start:end].strip() for start, end in splitter()(abstract))]
+    if len(sentences) == 1:
+        return "", False
+    curve, evidence = shipped_curves()["says"], sentence_evidence(claim, sentences, shipped_encoder())
+    found = curve.at(evidence)[1:]
+    best = int(found.argmax())
+    return sentences[1 + best], bool(found[best] >= curve.threshold and evidence[1 + best, SAYS.index("words")] > 0)
+
+
+@functools.cache
+def shipped_encoder() -> Encoder:
+    """The static encoder that comes with citerec."""
+    return Encoder.open(SHIPPED_ENCODER)
+
+
+@functools.cache
+def shipped_curves() -> dict[str, Curve]:
+    """The curves that come with citerec."""
+    value = orjson.loads(resources.files("citerec.drafts").joinpath(MODEL).read_bytes())
+    return {name: Curve(**value[name]) for name in ("fit", "says")}
