@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 from citerec.contexts.read import read_contexts
 from citerec.corpus.base import papers_in
 from citerec.drafts import support
-from citerec.drafts.support import Curve, Support, sentence_evidence, shipped_encoder
+from citerec.drafts.support import Curve, Support, best_sentence, sentence_evidence, shipped_encoder
 from citerec.records import Context
 
 _FOLDS, _ANSWERS, _LISTED = 10, 2, 3
@@ -57,23 +57,31 @@ def sentence_figures(citing: Sequence[Any], papers: Mapping[str, Any]) -> tuple[
         rows.append((one["topic"], evidence, np.isin(numbers, one["gold"])))
     topics = sorted({topic for topic, *_ in rows})
     totals: dict[str, list[float]] = {}
-    chosen: list[float] = []
     for fold in range(_FOLDS):
         held = set(topics[fold::_FOLDS])
         learnt = [row for row in rows if row[0] not in held]
         curve = curve_of(np.concatenate([row[1] for row in learnt]), np.concatenate([row[2] for row in learnt]))
         for _, evidence, right in (row for row in rows if row[0] in held):
             scores = {"": curve.at(evidence), "bm25 ": evidence[:, 1], "cosine ": evidence[:, 0]}
-            chosen.append(float(scores[""].max()))
             for name, values in scores.items():
                 order = (-values).argsort(kind="stable")
                 hits, gold = right[order[:_ANSWERS]].sum(), max(1, right.sum())
                 totals.setdefault(f"{name}f1", []).append(2 * hits / (_ANSWERS + gold))
                 totals.setdefault(f"{name}recall@{_LISTED}", []).append(right[order[:_LISTED]].sum() / gold)
     whole = curve_of(np.concatenate([row[1] for row in rows]), np.concatenate([row[2] for row in rows]))
-    return {name: float(np.mean(values)) for name, values in totals.items()}, whole._replace(
-        threshold=round(float(np.median(chosen)), 4)
-    )
+    return {name: float(np.mean(values)) for name, values in totals.items()}, whole
+
+
+def supported(curve: Curve, found: Sequence[tuple[Support, Context]]) -> tuple[Any, Any]:
+    """How probable the best sentence of each cited abstract is, and that of another one of the library by chance."""
+    choose, cited, chance = random.Random(0), [], []
+    for library, context in found:
+        papers = {paper.paper_id: paper for paper in library.papers if paper.abstract}
+        own = papers.pop(context.cited_ids[0], None)
+        if own and papers:
+            cited.append(best_sentence(context.text, own, curve)[1])
+            chance.append(best_sentence(context.text, choose.choice([*papers.values()]), curve)[1])
+    return np.array(cited), np.array(chance)
 
 
 def cases(corpus: Path, contexts: Path, size: int, abstracts: Mapping[str, str]) -> list[tuple[Support, Context]]:
@@ -127,23 +135,27 @@ def abstracts_in(folder: Path) -> dict[str, str]:
     return found
 
 
-def learn(data: Path, size: int) -> tuple[Curve, dict[str, Any]]:
-    """The curve of fit, learnt from the training contexts of data/acl, and its figures on others."""
-    abstracts = abstracts_in(data / "acl-abstracts")
-    evidence, kinds = fit_rows(cases(data / "acl/papers", data / "acl/contexts-train.jsonl", _LIBRARY, {}))
-    more, more_kinds = fit_rows(cases(data / "acl/papers", data / "acl/contexts-train.jsonl", _LIBRARY, abstracts))
-    evidence, kinds = np.concatenate([evidence, more]), np.concatenate([kinds, more_kinds])
+def learn(data: Path, size: int, says: Curve) -> tuple[Curve, Curve, dict[str, Any]]:
+    """The curve of fit, that of sentences with its threshold, learnt from data/acl, and figures on other contexts."""
+    abstracts, train = abstracts_in(data / "acl-abstracts"), data / "acl/contexts-train.jsonl"
+    with_texts = cases(data / "acl/papers", train, _LIBRARY, abstracts)
+    parts = [fit_rows(found) for found in (cases(data / "acl/papers", train, _LIBRARY, {}), with_texts)]
+    evidence, kinds = (np.concatenate(part) for part in zip(*parts, strict=True))
     curve = curve_of(evidence, kinds == 0)
     curve = curve._replace(threshold=round(float(np.quantile(curve.at(evidence[kinds == 0]), 0.05)), 4))
-    figures = {
-        name: fit_figures(curve, *fit_rows(cases(data / corpus / "papers", data / path, size, texts)))
-        for name, corpus, path, texts in (
-            ("acl titles", "acl", "acl/contexts-dev.jsonl", {}),
-            ("acl abstracts", "acl", "acl/contexts-dev.jsonl", abstracts),
-            ("acm", "acm", "acm/contexts-dev.jsonl", abstracts_in(data / "acm/abstracts")),
-        )
-    }
-    return curve, figures
+    says = says._replace(threshold=round(float(np.quantile(supported(says, with_texts)[1], 0.95)), 4))
+    figures = {}
+    for name, corpus, path, texts in (
+        ("acl titles", "acl", "acl/contexts-dev.jsonl", {}),
+        ("acl abstracts", "acl", "acl/contexts-dev.jsonl", abstracts),
+        ("acm", "acm", "acm/contexts-dev.jsonl", abstracts_in(data / "acm/abstracts")),
+    ):
+        found = cases(data / corpus / "papers", data / path, size, texts)
+        figures[name] = fit_figures(curve, *fit_rows(found))
+        for kind, values in zip(("cited", "chance"), supported(says, found), strict=True):
+            if len(values):
+                figures[name][f"{kind} supported"] = float((values >= says.threshold).mean())
+    return curve, says, figures
 
 
 def main() -> None:
@@ -163,7 +175,7 @@ def main() -> None:
         return
     print("   ".join(f"{name} {value:.3f}" for name, value in figures.items()))
     if options.learn:
-        fit, of_fit = learn(options.learn, options.library)
+        fit, says, of_fit = learn(options.learn, options.library, says)
         for name, values in of_fit.items():
             print(f"{name:14}", "   ".join(f"{one} {value:.3f}" for one, value in values.items()))
         made = {"kind": "citerec-support", "version": 1, "fit": fit._asdict(), "says": says._asdict()}

@@ -129,7 +129,9 @@ def check(
     as_json = sarif(findings) if form == "sarif" else value
     give("json" if form == "sarif" else form, out, as_json, _parts(file, findings, verdicts, judged))
     for title, error in (matcher.failed if matcher else {}).items():
-        note(f"{title} failed for some entries: {error.message}. The others were asked.", style="yellow")
+        note(f"{title} failed for some entries: {error.message}.", style="yellow")
+    if matches and not any(match.was_asked for match in matches.values()):
+        note("No service answered for any entry. Is there a network?", style="yellow")
     if bibliography is None and draft.cited:
         note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
     if matcher is None and index_path is None and any(one.needs == "records" for one in selected(chosen)):

@@ -139,12 +139,13 @@ def recommend(
         names = draft.places or (range(1, len(answers) + 1) if len(answers) > 1 else [None])
         named = zip(answers, names, strict=True)
         show = functools.partial(parts_of, tldrs=tldrs, scores=display.scores)
+        says = _says if display.explain and form == "table" else lambda _: None
         ranked = ([(hit.paper.paper_id, hit.score) for hit in answer.hits] for answer in answers)
         give(
             form,
             out,
             objects if len(objects) > 1 else single,
-            (part for one, name in named for part in show(one, recommender.titles(one.hits), name)),
+            (part for one, name in named for part in show(one, recommender.titles(one.hits), name, remarks=says(one))),
             papers=_papers(answers),
             lines=_run_of((str(number), pairs) for number, pairs in enumerate(ranked, 1)),
         )
@@ -153,6 +154,18 @@ def recommend(
         if not any(answer.hits for answer in answers):
             sure = "" if least is None else f", or none is as sure as --min-confidence {least:g}"
             note(f"No paper shares a word with the sentence and passes the filters{sure}.")
+
+
+def _says(answer: Answer) -> dict[str, list[Text]]:
+    """For papers without a citing sentence, the sentence of the abstract that says it, if one does."""
+    from citerec.drafts.support import supporting_sentence
+
+    found = {
+        hit.paper.paper_id: supporting_sentence(answer.context.text.replace(MARKER, " "), hit.paper)
+        for hit in answer.hits
+        if not hit.citance
+    }
+    return {key: [headed("it says", f"“{said}”", "italic")] for key, (said, supports) in found.items() if supports}
 
 
 def run(

@@ -185,7 +185,7 @@ class DraftHit(NamedTuple):
         """The sentence of its abstract that supports citing it best, if one does, and no citing sentence is known."""
         if self.hit.citance:
             return None
-        sentence, supports = supporting_sentence(self.context.text, self.hit.paper)
+        sentence, supports = supporting_sentence(self.context.text.replace(MARKER, " "), self.hit.paper)
         return sentence if supports else None
 
 

@@ -182,16 +182,26 @@ def _bm25(words: Sequence[str], wanted: set[str], weight: Mapping[str, float], l
 def supporting_sentence(claim: str, paper: Paper) -> tuple[str, bool]:
     """The sentence of a paper's abstract that best says what is claimed, and whether it supports it; "" if it has none.
 
-    It supports it if it is as probable as the best sentences of half of the citations of CL-SciSumm, and shares a word.
+    It supports it if it is more probable than the best sentences of 95 % of other papers of the library.
+    """
+    curve = shipped_curves()["says"]
+    said, probability = best_sentence(claim, paper, curve)
+    return said, probability >= curve.threshold
+
+
+def best_sentence(claim: str, paper: Paper, curve: Curve) -> tuple[str, float]:
+    """The sentence of a paper's abstract that best says what is claimed, by a curve, and how probable that is.
+
+    The probability is 0 for a sentence that shares no word with the claim; "" and 0 for a paper without an abstract.
     """
     abstract = paper.abstract or ""
     sentences = [paper.title, *(abstract[start:end].strip() for start, end in splitter()(abstract))]
     if len(sentences) == 1:
-        return "", False
-    curve, evidence = shipped_curves()["says"], sentence_evidence(claim, sentences, shipped_encoder())
-    found = curve.at(evidence)[1:]
+        return "", 0.0
+    evidence = sentence_evidence(claim, sentences, shipped_encoder())[1:]
+    found = curve.at(evidence)
     best = int(found.argmax())
-    return sentences[1 + best], bool(found[best] >= curve.threshold and evidence[1 + best, SAYS.index("words")] > 0)
+    return sentences[1 + best], float(found[best] if evidence[best, SAYS.index("words")] > 0 else 0.0)
 
 
 @functools.cache
