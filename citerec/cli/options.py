@@ -268,12 +268,20 @@ class Settings:
 
     def __str__(self) -> str:
         """All settings with their meanings, as a TOML file."""
+        from citerec.settings import flat
+
         parts = []
         for name, kind in self.kind_of.items():
-            value = self.values.get(name, _fields_of(kind)[name].default)
-            meaning = dict(_ATTRIBUTE.findall(kind.__doc__ or "")).get(name, "")
-            line = f"# {name} =" if value is None or value is MISSING else f"{name} = {json.dumps(value)}"
-            parts.append(f"# {' '.join(meaning.split())}\n{line}\n")
+            field = _fields_of(kind)[name]
+            value = self.values.get(name, field.default)
+            meaning = dict(_ATTRIBUTE.findall(kind.__doc__ or "")).get(name) or getattr(field, "description", "")
+            table = value.model_dump() if hasattr(value, "model_dump") else value
+            pairs = flat({name: table}) if isinstance(table, Mapping) else [(name, value)]
+            lines = (
+                f"# {key} =" if one is None or one is MISSING else f"{key} = {json.dumps(one)}" for key, one in pairs
+            )
+            said = f"# {' '.join(meaning.split())}\n" if meaning else ""
+            parts.append(said + "".join(f"{line}\n" for line in lines))
         return "\n".join(parts)
 
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from citerec.corpus.matching import (
     LEAST_ALIKE,
     acl_in,
@@ -68,12 +70,13 @@ class OnlineSettings(PartSettings):
     s2: Asking = Asking(pace=1.1, timeout=20, tries=3)
     dblp: Asking = Asking(pace=1.1, timeout=20, tries=3)
     arxiv: Asking = Asking(pace=3.0, timeout=20, tries=3)
-    services: str = "crossref,openalex,s2,dblp,arxiv"
-    keep_days: float = 30.0
+    services: str = Field(default="crossref,openalex,s2,dblp,arxiv", description="which are asked, in this order")
+    keep_days: float = Field(default=30.0, ge=0, description="days that answers are kept on this computer; 0 for none")
 
     def manners(self, service: str) -> Manners:
         """Those of one service."""
-        return Manners(section=service, keep_days=self.keep_days, keeps_misses=True, **dict(getattr(self, service)))
+        manners, otherwise = dict(getattr(self, service)), "or ask others: -c services=NAME,NAME"
+        return Manners(section=service, keep_days=self.keep_days, keeps_misses=True, otherwise=otherwise, **manners)
 
 
 class OnlineMatcher:

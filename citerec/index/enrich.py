@@ -39,7 +39,9 @@ class EnrichSettings(PartSettings):
 
     def manners(self, service: str) -> Manners:
         """Those of one service, which is patient, and keeps answers itself."""
-        return Manners(section=service, keep_days=0, hurries=False, **dict(getattr(self, service)))
+        otherwise = "and run the same command again: it goes on where it stopped"
+        manners = dict(getattr(self, service))
+        return Manners(section=service, keep_days=0, hurries=False, otherwise=otherwise, **manners)
 
 
 class Enriched(NamedTuple):

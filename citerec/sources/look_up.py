@@ -37,7 +37,6 @@ _SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compa
 _LACKS = 404
 _LISTED = 5  # papers that are compared with the one that is looked for
 _SHOWN = 120  # characters of what a service says
-_OTHERWISE = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
 
 Item = TypeVar("Item")
 
@@ -56,6 +55,7 @@ class Manners:
         keeps_misses: Whether it is kept, too, what a service lacks.
         email: The user's address.
         hurries: Whether a user waits for each answer: see `Web`.
+        otherwise: What else to do where it fails, for remedies.
     """
 
     url: str = ""
@@ -67,6 +67,7 @@ class Manners:
     keeps_misses: bool = False
     email: str = ""
     hurries: bool = True
+    otherwise: str = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
 
 
 class Asking(PartSettings):
@@ -285,16 +286,11 @@ class LookUp(ABC):
             raise self.strange()
         return None if content is None else answer
 
-    @property
-    def _otherwise(self) -> str:
-        """What else to do where it fails: whoever does not wait for it can go on later."""
-        return _OTHERWISE if self.manners.hurries else "and run the same command again: it goes on where it stopped"
-
     def strange(self) -> ServiceError:
         """The error for an answer of another kind."""
         return ServiceError(
             f"{self._host} answered something else than a list of papers as JSON",
-            f"Is there a proxy or a login page in between? Try again later, {self._otherwise}",
+            f"Is there a proxy or a login page in between? Try again later, {self.manners.otherwise}",
         )
 
     def content(
@@ -329,7 +325,9 @@ class LookUp(ABC):
     def _failed(self, error: WebError) -> ServiceError:
         if error.status is None:
             what = f"cannot be reached ({type(error.__cause__).__name__})"
-            remedy = f"Find a network, wait longer (-c {self.manners.section}.timeout=SECONDS), {self._otherwise}"
+            remedy = (
+                f"Find a network, wait longer (-c {self.manners.section}.timeout=SECONDS), {self.manners.otherwise}"
+            )
         else:
             answer = self.read(error.content) or {}
             said = next((answer[name] for name in ("message", "error") if isinstance(answer.get(name), str)), "")
@@ -343,9 +341,9 @@ class LookUp(ABC):
         if status in (401, 403) and self.key:
             return f"Check the key in {self.key}, or unset it." if self.key_given() else f"Set a key: {own}."
         if status == 429 and self.key and not self.key_given():
-            return f"Use a key of your own: {own}, wait some minutes, {self._otherwise}"
+            return f"Use a key of your own: {own}, wait some minutes, {self.manners.otherwise}"
         if status in BUSY:
-            return f"Try again later, {self._otherwise}"
+            return f"Try again later, {self.manners.otherwise}"
         return f"Is {self.manners.section}.url right? If so, {self.title} has changed: please report it."
 
 
