@@ -41,7 +41,7 @@ from citerec.drafts.matching import (
     same_title,
 )
 from citerec.drafts.read import is_markdown
-from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, Support, supporting_sentence
+from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, library_of, supporting_sentence
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry
 from citerec.files.text import names_in
@@ -652,8 +652,8 @@ def may_not_fit(material: Material) -> Problems:
             yield one.place, message, remedy
 
 
-def judgements(material: Material) -> Iterator[Judgement]:
-    """What is said of each citation in the running text of an entry with a title."""
+def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
+    """What is said of each citation in the running text of an entry with a title; with `only`, of one key."""
     papers = {key: entry.paper for key, entry in material.cited.items() if entry.paper.title}
     if material.index:  # which may have abstracts that the bibliography lacks
         ids = {key: match.paper.paper_id for key, match in material.matches.items() if match.paper}
@@ -663,14 +663,14 @@ def judgements(material: Material) -> Iterator[Judgement]:
             for key, paper_id in ids.items()
             if paper_id in texts and not papers[key].abstract
         }
-    library = Support(list(papers.values()))
+    library = library_of(tuple(papers.values()))
     for paragraph in material.draft.paragraphs:
         sentences = _sentences(paragraph.text)
         for at, sentence in enumerate(sentences):
             before, after = (" ".join(one.text for one in part) for part in (sentences[:at], sentences[at + 1 :]))
             claim = _BEFORE_SIGN.sub("", sentence.text)  # where the citation was
             context = Context(text=claim, before=before[-_AROUND:], after=after[:_AROUND])
-            for key in dict.fromkeys(key for key in sentence.keys if key in papers):
+            for key in dict.fromkeys(key for key in sentence.keys if key in papers and only in ("", key)):
                 says, supports = supporting_sentence(claim, papers[key])
                 fit = library.fit(context, key)
                 verdict = (

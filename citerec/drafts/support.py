@@ -149,6 +149,12 @@ class Support:
         return sum(map(self._weight, words)) / (sum(map(self._weight, of)) or 1.0)
 
 
+@functools.lru_cache(4)
+def library_of(papers: tuple[Paper, ...]) -> Support:
+    """The library of some papers, which is kept for the next question."""
+    return Support(papers)
+
+
 def sentence_evidence(claim: str, sentences: Sequence[str], encoder: Encoder) -> Floats:
     """The evidence that each sentence of a paper says what is claimed, (sentences, len(SAYS)); the title is first."""
     words = [words_in(one) for one in sentences]

@@ -26,11 +26,20 @@ from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
 from citerec.drafts.bibliography import Bibliography, read_entries
-from citerec.drafts.check import Finding, Options as CheckOptions, Severity, check_draft
+from citerec.drafts.check import (
+    Finding,
+    Material,
+    Options as CheckOptions,
+    Severity,
+    findings_of,
+    judgements,
+    material_of,
+)
 from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.matching import Match, match_entries
 from citerec.drafts.read import is_draft, is_markdown
+from citerec.drafts.support import DOES_NOT_FIT, Judgement
 from citerec.errors import CiterecError, InputError, QueryError
 from citerec.files.text import one_line
 from citerec.index.columns import words_in
@@ -359,10 +368,19 @@ class Workbench:
             source, line = Source(view.path, view.text), _LINE.search(error.message)
             span = source.line_span(int(line[1]) if line else 1)
             return [Finding.at(source, span, "unreadable-draft", Severity.NOTE, error.message, error.remedy)]
+        return findings_of(self._material(view, draft), _CHECKS)
+
+    def judgement(self, view: View, key: str, line: int) -> Judgement | None:
+        """What is said of the citation of a key at a line, from 1: whether its paper fits, and what it says."""
+        found = judgements(self._material(view, self.draft(view)), key)
+        here = [one for one in found if one.place.path.resolve() == view.path and one.place.line <= line]
+        return here[-1] if here else None
+
+    def _material(self, view: View, draft: Draft) -> Material:
         files, paths = view.files(), self.paths(view)
         index = self.recommender.index if self.recommender else None
         compare = functools.partial(self._compare, index) if index else None
-        return check_draft(draft, read_entries(paths, files) if paths else None, index, _CHECKS, files, compare)
+        return material_of(draft, read_entries(paths, files) if paths else None, index, _CHECKS, files, compare)
 
     def _compare(self, index: OpenIndex, entries: Iterable[Paper]) -> dict[str, Match]:
         """What the index has of entries, by key; each is compared once."""
@@ -706,7 +724,8 @@ def _hover(ls: Server, view: View, position: types.Position) -> types.Hover | No
     typed = typed_at(view.path, view.text, offset)
     places = [place for place in ls.bench.places(view) if place.start <= offset <= place.end]
     if typed and typed.key and (offer := ls.bench.offer_of(view, typed.key) or ls.offers.get((view.path, typed.key))):
-        text = _about(ls.bench, offer)
+        judgement = ls.bench.judgement(view, typed.key, position.line + 1)
+        text = "\n\n".join([_about(ls.bench, offer), *(_judged(judgement) if judgement else ())])
     elif places:
         text = _about_place(ls.bench, view, places[0])
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text else None
@@ -805,6 +824,12 @@ def _about(bench: Workbench, offer: Offer) -> str:
     if offer.is_new:
         parts.append("*Not in your bibliography: its entry is added.*")
     return "\n\n".join(parts)
+
+
+def _judged(judgement: Judgement) -> list[str]:
+    """What is said of a citation, in Markdown."""
+    says = [f"**It says:** “{_plain(shown(judgement.says, _QUOTED))}”"] if judgement.says else []
+    return [*says, "*It may not fit this sentence.*"] if judgement.verdict == DOES_NOT_FIT else says
 
 
 def _about_place(bench: Workbench, view: View, place: Place) -> str:

@@ -135,6 +135,14 @@ def test_markdown_with_carriage_returns_and_a_bibliography_that_is_missing(edito
     assert completions(editor, path, 3, units(f"{SENTENCE}[see @?"))[0]["label"] == key
 
 
+def test_a_citation_says_what_its_paper_says(editor: Editor, folder: Path) -> None:
+    bib = "@article{lakes, title={Lakes}, author={A}, abstract={Rain falls. Lakes are counted by night.}}\n"
+    text = "\\documentclass{a}\\begin{document}\nWe counted lakes \\cite{lakes}.\n\\bibliography{refs}\\end{document}\n"
+    editor.open(path := draft(folder, "says", text, bib), text)
+    shown = editor.at("textDocument/hover", path, 1, text.splitlines()[1].index("lakes}"))["contents"]["value"]
+    assert "**It says:** “Lakes are counted by night.”" in shown
+
+
 def test_diagnostics_and_hover_follow_the_text_and_offer_fixes(editor: Editor, folder: Path) -> None:
     editor.open(path := draft(folder, "diagnostics"), LATEX)
     found = {one["code"]: one for one in editor.diagnostics(path, lambda all: len(all) == 2)}
