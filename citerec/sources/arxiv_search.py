@@ -1,7 +1,7 @@
 """arXiv's search of preprints, by id or title (docs/checking.md)."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
@@ -12,7 +12,7 @@ from citerec.corpus.arxiv import parse_paper
 from citerec.corpus.matching import arxiv_in, keys_of, plain_title
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.sources.look_up import PAGE, LookUp, Notice, Page
+from citerec.sources.look_up import PAGE, Known, LookUp, Notice, Page
 
 _ATOM, _ARXIV = "{http://www.w3.org/2005/Atom}", "{http://arxiv.org/schemas/atom}"
 _LISTED, _MOST_WORDS = 5, 12
@@ -38,11 +38,13 @@ class ArxivSearch(LookUp):
         asked = " AND ".join(f"all:{word}" for word in plain_title(query).split())
         return self.page("query", {"search_query": asked, "start": str(offset), "max_results": str(PAGE)})
 
-    def titled(self, paper: Paper) -> Sequence[Any]:
+    def titled(self, paper: Paper) -> list[Known]:
         """Preprints with the first words of the title."""
         words = [word for word in plain_title(paper.title).split() if len(word) > _SMALL][:_MOST_WORDS]
         asked = " AND ".join(f"ti:{word}" for word in words)
-        return self.listed("query", {"search_query": asked, "max_results": str(_LISTED)}) if words else []
+        return (
+            self.known_in(self.listed("query", {"search_query": asked, "max_results": str(_LISTED)})) if words else []
+        )
 
     def by_id(self, paper: Paper) -> Mapping[str, Any] | None:
         """The preprint with the arXiv id of a paper, or with a DOI that arXiv gave."""

@@ -1,7 +1,7 @@
 """DBLP: who wrote what in computer science, where and when (docs/checking.md)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import orjson
@@ -11,7 +11,7 @@ from citerec.corpus.matching import arxiv_in, doi_in, doi_of_address, plain_titl
 from citerec.corpus.reading import plain, read_id, read_list, read_object, read_plain, read_strings
 from citerec.corpus.venues import same_venue
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.sources.look_up import PAGE, LookUp, Page
+from citerec.sources.look_up import PAGE, Known, LookUp, Page
 
 _NUMBER = re.compile(r" \d{4}$")  # it tells authors of one name apart
 _LISTED = 5
@@ -31,11 +31,11 @@ class Dblp(LookUp):
         """Publications with all words."""
         return self.page("search/publ/api", {"q": query, "h": str(PAGE), "f": str(offset), **self.fields})
 
-    def titled(self, paper: Paper) -> Sequence[Any]:
+    def titled(self, paper: Paper) -> list[Known]:
         """Publications with all words of the title."""
         words = plain_title(paper.title)
         asked = {"q": words, "h": str(_LISTED), **self.fields}
-        return self.listed("search/publ/api", asked) if words else []
+        return self.known_in(self.listed("search/publ/api", asked)) if words else []
 
     def has_venue(self, name: str) -> bool | None:
         """Whether one of the venues that it lists for a name is of this name, or of one that means the same."""

@@ -217,7 +217,7 @@ class LookUp(ABC):
 
     def most_alike(self, paper: Paper) -> Paper | None:
         """The paper by title, authors and year; None if it lists none. Errors as for `search`."""
-        return most_alike(paper, readable(self.titled(paper), self.paper_of))
+        return most_alike(paper, (one.paper for one in self.titled(paper)))
 
     def known(self, paper: Paper) -> list[Known]:
         """Records that may be of a paper: that with its id, and, unless it has the same title, the nearest by title.
@@ -225,10 +225,14 @@ class LookUp(ABC):
         Nothing but ids, title and first author are sent. Errors as for `search`.
         """
         record = self.by_id(paper)
-        found = list(readable([record], self._known))
+        found = self.known_in([record])
         if any(not paper.title or plain_title(one.paper.title) == plain_title(paper.title) for one in found):
             return found
-        return [*found, *readable(self.titled(paper), self._known)]
+        return [*found, *self.titled(paper)]
+
+    def known_in(self, records: Iterable[Any]) -> list[Known]:
+        """What some records say; those that cannot be read are left out."""
+        return list(readable(records, self._known))
 
     def _known(self, record: Mapping[str, Any]) -> Known:
         return Known(self.paper_of(record), self.title, tuple(self.notices_of(record)))
@@ -249,9 +253,10 @@ class LookUp(ABC):
     def _with_doi(self, doi: str) -> Mapping[str, Any] | None:
         return self.answer(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True)
 
-    @abstractmethod
-    def titled(self, paper: Paper) -> Sequence[Any]:
-        """The first records that it lists for a paper's title, best first. Errors as for `search`."""
+    def titled(self, paper: Paper) -> list[Known]:
+        """The first that it lists for a paper's title, best first; by default of `search`. Errors as for that."""
+        words = plain_title(paper.title)
+        return [Known(one, self.title) for one in self.search(words).papers[:_LISTED]] if words else []
 
     def listed(self, path: str, parameters: dict[str, str]) -> Sequence[Any]:
         """The records of an answer, none for what it lacks. Errors as for `search`."""
@@ -409,10 +414,10 @@ class SemanticScholar(LookUp):
                 return [next(readable([record], self.paper_of), None) for record in records]
         raise self.strange()
 
-    def titled(self, paper: Paper) -> Sequence[Any]:
+    def titled(self, paper: Paper) -> list[Known]:
         """The record whose title is nearest, if one is near."""
         words = plain_title(paper.title)
-        return self.listed("paper/search/match", {"query": words, **self.fields}) if words else []
+        return self.known_in(self.listed("paper/search/match", {"query": words, **self.fields})) if words else []
 
     def by_id(self, paper: Paper) -> Mapping[str, Any] | None:
         """As `LookUp.by_id`, by any id that it knows."""
@@ -462,11 +467,11 @@ class OpenAlex(LookUp):
         conditions += [f"cited_by_count:>{filters.min_citations - 1}"] if filters.min_citations else []
         return self.page("works", {**parameters, "filter": ",".join(conditions)})
 
-    def titled(self, paper: Paper) -> Sequence[Any]:
+    def titled(self, paper: Paper) -> list[Known]:
         """Works with words of the title, those with most of them first: one of them may be wrong."""
         words = dict.fromkeys(plain_title(paper.title).split())
         asked = {"search": " OR ".join(words), "per-page": str(_LISTED), "page": "1", **self.fields}
-        return self.listed("works", asked) if words else []
+        return self.known_in(self.listed("works", asked)) if words else []
 
     def has_venue(self, name: str) -> bool | None:
         """Whether one of the sources that it lists for a name is of this name, or of one that means the same."""
@@ -504,10 +509,11 @@ class Crossref(LookUp):
         parameters = {"query.bibliographic": query, "rows": str(PAGE), "offset": str(offset)}
         return self.page("works", {**parameters, "filter": ",".join(conditions)})
 
-    def titled(self, paper: Paper) -> Sequence[Any]:
+    def titled(self, paper: Paper) -> list[Known]:
         """Works for the title and the first author."""
         words = " ".join([plain_title(paper.title), *paper.authors[:1]])
-        return self.listed("works", {"query.bibliographic": words, "rows": str(_LISTED)}) if paper.title else []
+        asked = {"query.bibliographic": words, "rows": str(_LISTED)}
+        return self.known_in(self.listed("works", asked)) if paper.title else []
 
     def notices_of(self, record: Mapping[str, Any]) -> Iterator[Notice]:
         """The notices by which it was updated: those of publishers, and of Retraction Watch."""
