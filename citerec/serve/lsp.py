@@ -38,6 +38,7 @@ from citerec.drafts.check import (
 from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.matching import Match, match_entries
+from citerec.drafts.mending import mended
 from citerec.drafts.read import is_draft, is_markdown
 from citerec.drafts.support import DOES_NOT_FIT, Judgement
 from citerec.errors import CiterecError, InputError, QueryError
@@ -617,6 +618,23 @@ class Server(LanguageServer):
             steps.append(types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, version), [*edits]))
         return types.WorkspaceEdit(document_changes=steps)
 
+    def mendings(self, path: Path, span: types.Range) -> list[types.CodeAction]:
+        """The right values of fields, as far as findings know them, of the entries that begin in a part of a file."""
+        text = self.view_of(path).text
+        entries = {one.line: one.paper for one in read_entries([path], Files(texts={path: text}, disk=False)).entries}
+        lines, actions = self.lines(path, text), dict[str, types.CodeAction]()
+        for finding in itertools.chain(*self._findings.values()):
+            entry = entries.get(finding.line) if finding.path.resolve() == path else None
+            mending, is_here = finding.mending, span.start.line <= finding.line - 1 <= span.end.line
+            if entry is None or mending is None or not is_here:
+                continue
+            old, (start, _) = entry.bibtex or "", Source(path, text).line_span(finding.line)
+            begin = text.find(old, start)
+            edit = types.TextEdit(lines.range(begin, begin + len(old)), mended(old, [mending]))
+            title = f"Change {mending.field} of {entry.paper_id} to {shown(mending.value, _TITLE)}"
+            actions[title] = types.CodeAction(title, types.CodeActionKind.QuickFix, edit=self.edit({path: [edit]}))
+        return list(actions.values())
+
     def entry_edit(self, view: View, offer: Offer) -> Changes:
         """The edit that adds the entry of a paper to the bibliography of a draft.
 
@@ -732,9 +750,11 @@ def _hover(ls: Server, view: View, position: types.Position) -> types.Hover | No
 
 
 async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.CodeAction] | None:
-    """Papers to cite at a place, and what to do about a key without an entry."""
-    view = ls.view(params.text_document.uri)
-    return await ls.tried(_actions, ls, view, params) if view else None
+    """Papers to cite at a place, what to do about a key without an entry, and right values of fields of entries."""
+    view, path = ls.view(params.text_document.uri), ls.path(params.text_document.uri)
+    if view is None:
+        return ls.mendings(path, params.range) if path in ls.documents() else None
+    return await ls.tried(_actions, ls, view, params)
 
 
 def _actions(ls: Server, view: View, params: types.CodeActionParams) -> list[types.CodeAction]:

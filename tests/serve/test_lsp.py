@@ -143,6 +143,18 @@ def test_a_citation_says_what_its_paper_says(editor: Editor, folder: Path) -> No
     assert "**It says:** “Lakes are counted by night.”" in shown
 
 
+def test_fields_of_entries_are_mended(editor: Editor, folder: Path) -> None:
+    bib = "@article{lakes,\n title={Lakes &amp; Ponds},\n author={A}}\n"
+    text = "\\documentclass{a}\\begin{document}\nWe \\cite{lakes}.\n\\bibliography{refs}\\end{document}\n"
+    editor.open(path := draft(folder, "mended", text, bib), text)
+    editor.open(refs := path.with_name("refs.bib"), bib)
+    found = editor.diagnostics(refs, lambda all: any(one["code"] == "html-entity" for one in all))
+    (action,) = editor.actions(refs, found[0]["range"], found)
+    assert action["title"] == "Change title of lakes to Lakes \\& Ponds"
+    (change,) = action["edit"]["documentChanges"]
+    assert applied(bib, change["edits"]) == bib.replace("&amp;", "\\&")
+
+
 def test_diagnostics_and_hover_follow_the_text_and_offer_fixes(editor: Editor, folder: Path) -> None:
     editor.open(path := draft(folder, "diagnostics"), LATEX)
     found = {one["code"]: one for one in editor.diagnostics(path, lambda all: len(all) == 2)}
