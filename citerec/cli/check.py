@@ -11,7 +11,7 @@ from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import confirm, give, note, say
-from citerec.drafts import Files, read_draft
+from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.bibliography import Entries, Entry, draft_of, read_entries
 from citerec.drafts.check import Finding, Options, findings_of, material_of, sarif, selected
 from citerec.drafts.matching import Match, Mending
@@ -36,7 +36,7 @@ class OnlineOptions(options.Tuning):
         assignments: Change one setting of --online; may be repeated. --print-config shows which there are.
         config: A TOML file of such settings; -c wins over it.
         online: Ask Crossref, OpenAlex, Semantic Scholar, DBLP and arXiv whether the entries exist, and what differs.
-            Only DOI, arXiv id, title, first author and venue are sent.
+            Only ids, title, first author and venue are sent.
         retractions: A Retraction Watch table (retraction_watch.csv, as Crossref publishes it), for retractions without
             --online.
     """
@@ -109,9 +109,11 @@ def check(
     chosen = Options(_codes(select) or None, _codes(ignore), online=online.online, support=support, **of_year)
     files, is_bibliography = Files(encoding), file.suffix.lower() == ".bib"
     named = bibs or ((file,) if is_bibliography else ())
-    draft = draft_of(read_entries(named, files)) if is_bibliography else read_draft(file, files)
+    draft = Draft("") if is_bibliography else read_draft(file, files)
     named = named or draft.bibliographies
     bibliography = read_entries(named, files) if named else None
+    if is_bibliography and bibliography:
+        draft = draft_of(bibliography)
     opened = contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext()
     with opened as index, online.matcher(index) as matcher:
         material = material_of(draft, bibliography, index, chosen, files, matcher)
@@ -121,8 +123,7 @@ def check(
     matches = matcher.matches if matcher and online.online else {}
     verdicts = [
         verdict_json(entry, matches.get(entry.paper.paper_id, Match()), {one.code for one in by_entry[entry]})
-        for entry in (bibliography.entries if bibliography and matches else ())
-        if entry.paper.paper_id in {one.key for one in draft.cited}
+        for entry in (material.cited_entries if matches else ())
     ]
     value = {"findings": [finding.to_json() for finding in findings], "entries": verdicts}
     value["citations"] = [_citation(one) for one in judged]

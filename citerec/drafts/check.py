@@ -1,6 +1,6 @@
 """Checking a draft and its bibliography: what a check is, what it looks at, and what it finds.
 
-The checks themselves are in `checks/`, one function each.
+Each check is a function: its name is the code of what it finds.
 """
 
 import difflib
@@ -131,7 +131,7 @@ class Material:
         bibliography: The entries that it can cite; none if there is no bibliography.
         files: The texts of the files.
         year: The year of the draft.
-        match: Finds what the index has of entries; None without an index.
+        match: Finds what the index, or web services, have of entries; None without either.
         index: The index.
     """
 
@@ -161,7 +161,7 @@ class Material:
 
     @cached_property
     def matches(self) -> Mapping[str, Match]:
-        """For each key that is cited and has an entry with a title, what the index has; empty without an index."""
+        """For each key that is cited and has an entry with a title, what `match` has; empty without it."""
         return self.match([entry.paper for entry in self.cited.values()]) if self.match else {}
 
     @cached_property
@@ -425,7 +425,7 @@ def _at_key(material: Material, cited: Cited) -> Cited:
 
 @check(Severity.ERROR, "an entry with a DOI that no DOI can be")
 def doi_impossible(material: Material) -> Problems:
-    """Goes by its form, and by the numbers that registrars have given out so far: 10.1000 to about 10.70000."""
+    """Goes by its form, and by its registrant: from 10.1000 to 10.80000, more than were given out so far."""
     for key, entry in material.cited.items():
         doi = entry.paper.external_ids.get("DOI", "")
         form = _DOI.fullmatch(doi)

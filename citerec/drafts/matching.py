@@ -26,7 +26,7 @@ from citerec.corpus.venues import same_venue, says_venue
 from citerec.records import Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.entries import title_search
-from citerec.sources.look_up import Known, Notice
+from citerec.sources.known import Known, Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +102,11 @@ _OF_VENUE = re.compile(r"\b(booktitle|journaltitle|journal)\s*=", re.IGNORECASE)
 _YEARS_BETWEEN_EDITIONS = 1
 
 
-def match_entries(
-    entries: Iterable[Paper], index: OpenIndex | None, known: Mapping[str, Sequence[Known]] | None = None
-) -> dict[str, Match]:
-    """What an index has of each entry with a title, by key; and with it what services know of the entries, by key."""
+def match_entries(entries: Iterable[Paper], index: OpenIndex) -> dict[str, Match]:
+    """What an index has of each entry with a title, by key."""
     entries = [entry for entry in entries if entry.title]
-    found = candidates(entries, index) if index else {}
-    return {key: match_of(entry, found.get(key, ()), (known or {}).get(key, ())) for key, entry in _named(entries)}
-
-
-def _named(entries: Iterable[Paper]) -> Iterator[tuple[str, Paper]]:
-    return ((entry.paper_id, entry) for entry in entries)
+    found = candidates(entries, index)
+    return {entry.paper_id: match_of(entry, found[entry.paper_id]) for entry in entries}
 
 
 def candidates(entries: Sequence[Paper], index: OpenIndex) -> dict[str, list[Paper]]:

@@ -39,7 +39,8 @@ from citerec.files.text import names_in
 from citerec.records import Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.settings import PartSettings
-from citerec.sources.look_up import Asking, Known, LookUp, Manners, Notice, most_alike, notice_kind
+from citerec.sources.known import Known, Notice
+from citerec.sources.look_up import Asking, LookUp, Manners, most_alike, notice_kind
 
 _IN_A_ROW = 2
 """Failures one after another after which a service is not asked any more."""
@@ -82,7 +83,7 @@ class OnlineSettings(PartSettings):
 class OnlineMatcher:
     """Finds what services know of entries; one that fails twice in a row is not asked any more.
 
-    Only DOI, arXiv id, title, first author and venue of an entry are sent, and each entry is asked for once.
+    Only ids, title, first author and venue of an entry are sent, and each entry is asked for once.
 
     Args:
         services: Asked in this order, until one agrees with an entry; for a preprint, until one knows where it was

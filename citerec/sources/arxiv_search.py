@@ -12,7 +12,8 @@ from citerec.corpus.arxiv import parse_paper
 from citerec.corpus.matching import arxiv_in, keys_of, plain_title
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.sources.look_up import PAGE, Known, LookUp, Notice, Page
+from citerec.sources.known import Known, Notice
+from citerec.sources.look_up import PAGE, LookUp, Page
 
 _ATOM, _ARXIV = "{http://www.w3.org/2005/Atom}", "{http://arxiv.org/schemas/atom}"
 _LISTED, _MOST_WORDS = 5, 12

@@ -11,7 +11,8 @@ from citerec.corpus.matching import arxiv_in, doi_in, doi_of_address, plain_titl
 from citerec.corpus.reading import plain, read_id, read_list, read_object, read_plain, read_strings
 from citerec.corpus.venues import same_venue
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.sources.look_up import PAGE, Known, LookUp, Page
+from citerec.sources.known import Known
+from citerec.sources.look_up import PAGE, LookUp, Page
 
 _NUMBER = re.compile(r" \d{4}$")  # it tells authors of one name apart
 _LISTED = 5

@@ -27,6 +27,7 @@ from citerec.files.registry import Registry
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.settings import PartSettings, live_folder
+from citerec.sources.known import Known, Notice
 
 PAGE = 100
 """Papers of one request: as many as all services allow."""
@@ -91,28 +92,6 @@ class Citing(NamedTuple):
 
     paper: Paper
     sentences: tuple[str, ...]
-
-
-class Notice(NamedTuple):
-    """What was said of a paper after it was published.
-
-    Attributes:
-        kind: `retraction`, `correction` or `concern`.
-        address: Where it stands; empty if that is not known.
-        source: Who says so.
-    """
-
-    kind: str
-    address: str
-    source: str
-
-
-class Known(NamedTuple):
-    """A record of a service: the paper, and the notices about it."""
-
-    paper: Paper
-    source: str
-    notices: tuple[Notice, ...] = ()
 
 
 def most_alike(paper: Paper, others: Iterable[Paper]) -> Paper | None:
