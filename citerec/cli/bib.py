@@ -3,7 +3,6 @@
 Example: citerec bib add 10.18653/v1/N19-1423 --bib refs.bib
 """
 
-import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from citerec.drafts import Files
 from citerec.drafts.bibliography import Bibliography
 from citerec.drafts.online import OnlineSettings, find_reference
 from citerec.files.text import names_in
-from citerec.sources.look_up import LOOK_UPS
+from citerec.sources.look_up import opened
 
 
 def add(
@@ -49,10 +48,7 @@ def add(
     files = Files(encoding)
     bibliography = Bibliography([bib], files)
     bibliography = Bibliography([bib], files, pattern=keys or pattern_of(bibliography.entries.values()))
-    with contextlib.ExitStack() as open_now:
-        services = [LOOK_UPS[name](settings.manners(name)) for name in names_in(settings.services)]
-        for service in services:
-            open_now.callback(service.close)
+    with opened(names_in(settings.services), settings.manners) as services:
         papers = [find_reference(reference, services) for reference in references]
     for paper in papers:
         known = bibliography.key_of(paper)

@@ -22,7 +22,7 @@ from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
 from citerec.retrieve.base import OpenIndex
-from citerec.sources.look_up import LOOK_UPS
+from citerec.sources.look_up import opened
 
 _Codes = Annotated[tuple[str, ...], Parameter(metavar="CODE")]
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -49,10 +49,7 @@ class OnlineOptions(options.Tuning):
         """What asks the services; None where nothing is to be asked."""
         settings = self.settings(OnlineSettings).of(OnlineSettings)
         names = names_in(settings.services) if self.online else []
-        services = [LOOK_UPS[name](settings.manners(name)) for name in names]
-        with contextlib.ExitStack() as open_now, progress_bar() as on_progress:
-            for service in services:
-                open_now.callback(service.close)
+        with opened(names, settings.manners) as services, progress_bar() as on_progress:
             asks = self.online or self.retractions
             yield OnlineMatcher(services, index, self.retractions, on_progress) if asks else None
 

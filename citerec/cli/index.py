@@ -3,7 +3,6 @@
 Example: citerec index build papers.bib --out indexes/mine
 """
 
-import contextlib
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -217,13 +216,10 @@ def enrich(
         again: Ask for all papers again, as after some months.
     """
     from citerec.index.enrich import EnrichSettings, enrich_index
-    from citerec.sources.look_up import LOOK_UPS
+    from citerec.sources.look_up import opened
 
     settings = tuning.settings(EnrichSettings).of(EnrichSettings)
-    asked = [LOOK_UPS[name](settings.manners(name)) for name in services]
-    with contextlib.ExitStack() as open_now, progress_bar() as on_progress:
-        for service in asked:
-            open_now.callback(service.close)
+    with opened(services, settings.manners) as asked, progress_bar() as on_progress:
         done = enrich_index(index, asked, sentences, on_progress, again=again)
     rows: dict[str, Any] = {f"known to {one.title}": f"{done.found[one.name]:,} of {done.papers:,}" for one in asked}
     rows |= {f"{name.replace('_', ' ')} filled in": count for name, count in sorted(done.filled.items())}

@@ -3,9 +3,9 @@
 import functools
 import itertools
 import re
-import unicodedata
 
 from citerec.corpus.citation_keys import PREPRINTS
+from citerec.corpus.matching import plain_title
 from citerec.files.text import names_in
 
 _SMALL = frozenset(names_in("a, an, and, as, at, d, de, der, des, die, et, for, in, la, le, of, on, the, und, zur"))
@@ -29,7 +29,6 @@ _SERIES = re.compile(
 )
 _YEARS = re.compile(r"'?\b\d+(?:st|nd|rd|th)?\b")
 _BRACKETS = re.compile(r"\(([^()]*)\)|\[([^\[\]]*)\]")
-_WORD = re.compile(r"[^\W_]+")
 _ACRONYM = re.compile(r"[A-Z](?:[a-z]*[A-Z])+[a-z]*(?:[-/ ][A-Z]+)?\W*")
 _LONGEST_ACRONYM, _MOST_WORDS = 12, 40
 _LONG = 4  # words of a name of which an acronym may leave one out
@@ -67,9 +66,7 @@ def _names(name: str) -> list[str]:
 
 
 def _words(name: str) -> list[str]:
-    plain = unicodedata.normalize("NFKD", name.casefold())
-    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    return " ".join(_ALIASES.get(word, word) for word in _WORD.findall(plain)).split()
+    return " ".join(_ALIASES.get(word, word) for word in plain_title(name).split()).split()
 
 
 def _telling(name: str) -> list[str]:

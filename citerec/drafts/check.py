@@ -670,9 +670,11 @@ def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
             before, after = (" ".join(one.text for one in part) for part in (sentences[:at], sentences[at + 1 :]))
             claim = _BEFORE_SIGN.sub("", sentence.text)  # where the citation was
             context = Context(text=claim, before=before[-_AROUND:], after=after[:_AROUND])
-            for key in dict.fromkeys(key for key in sentence.keys if key in papers and only in ("", key)):
+            keys = dict.fromkeys(key for key in sentence.keys if key in papers and only in ("", key))
+            fits = library.fit(context) if keys else {}
+            for key in keys:
                 says, supports = supporting_sentence(claim, papers[key])
-                fit = library.fit(context, key)
+                fit = fits.get(key)
                 verdict = (
                     DOES_NOT_FIT if fit is not None and not library.fits(fit) else SUPPORTS if supports else ON_TOPIC
                 )

@@ -93,13 +93,13 @@ class Support:
     Args:
         papers: The library: the papers that are cited, or more.
         encoder: What makes vectors; by default the one that comes with citerec.
-        curves: `fit` and `says`; by default those that come with citerec.
+        curves: Of these `fit` is used; by default those that come with citerec.
     """
 
     def __init__(
         self, papers: Sequence[Paper], encoder: Encoder | None = None, curves: Mapping[str, Curve] | None = None
     ) -> None:
-        self.papers, self._places = papers, {paper.paper_id: place for place, paper in enumerate(papers)}
+        self.papers = papers
         self._encoder, self._curves = encoder or shipped_encoder(), shipped_curves() if curves is None else curves
         self._titles = [frozenset(words_in(paper.title)) for paper in papers]
         self._abstracts = [frozenset(words_in(paper.abstract or "")) for paper in papers]
@@ -132,11 +132,12 @@ class Support:
         """The cosines of a paper of the library with all of them, (papers,)."""
         return np.asarray(self._vectors @ self._vectors[place])
 
-    def fit(self, context: Context, paper_id: str) -> float | None:
-        """How probable it is that a paper of the library is cited there; None if the library is too small to tell."""
+    def fit(self, context: Context) -> dict[str, float]:
+        """How probable it is that each paper of the library is cited there, by id; empty if it is too small to tell."""
         if len(self.papers) < FEWEST:
-            return None
-        return float(self._curves["fit"].at(self.evidence(context)[[self._places[paper_id]]])[0])
+            return {}
+        found = self._curves["fit"].at(self.evidence(context))
+        return {paper.paper_id: float(one) for paper, one in zip(self.papers, found, strict=True)}
 
     def fits(self, probability: float) -> bool:
         """Whether a probability of `fit` is as high as those of 95 % of the citations of published papers."""

@@ -506,6 +506,16 @@ class Crossref(LookUp):
         return {"mailto": email}, {}
 
 
+@contextlib.contextmanager
+def opened(names: Iterable[str], manners: Callable[[str], Manners]) -> Iterator[list[LookUp]]:
+    """The services of some names, asked in manners of their own, until the end of the block."""
+    with contextlib.ExitStack() as open_now:
+        services = [LOOK_UPS[name](manners(name)) for name in names]
+        for service in services:
+            open_now.callback(service.close)
+        yield services
+
+
 def notice_kind(words: str) -> str:
     """The kind of a notice, as `Notice` has it, of the name that a source gives it; empty for another kind."""
     kinds = {"retract": "retraction", "withdraw": "retraction", "removal": "retraction", "concern": "concern"}
