@@ -3,6 +3,7 @@
 import difflib
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -38,6 +39,18 @@ class PartSettings(BaseModel):
                 raise SettingsError(f"{key!r} is not a setting", nearest(key, all_keys)) from None
             fault = f"{key} = {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
             raise SettingsError(fault, "See citerec systems --settings for the range.") from None
+
+    @classmethod
+    def assigned(cls, assignments: Sequence[str], prefix: str) -> Self:
+        """The settings, changed by assignments such as `queue=100`; `prefix` is where they are, for errors.
+
+        Raises:
+            SettingsError: A key is unknown, or a value is out of range.
+        """
+        values: dict[str, Any] = {}
+        keys = partial(setting_keys, cls, f"{prefix}.")
+        assign(values, assignments, keys)
+        return cls.checked(values, prefix, keys)
 
 
 Weight = Annotated[float, Field(ge=0, le=1000)]

@@ -10,12 +10,9 @@ from cyclopts import Parameter
 
 from citerec.cli import options
 from citerec.cli.console import note, say
-from citerec.corpus.citation_keys import pattern_of
 from citerec.drafts import Files
 from citerec.drafts.bibliography import Bibliography
 from citerec.drafts.online import OnlineSettings, find_reference
-from citerec.files.text import names_in
-from citerec.sources.look_up import opened
 
 
 def add(
@@ -23,7 +20,7 @@ def add(
     /,
     *,
     bib: Annotated[Path, Parameter(metavar="FILE")],
-    keys: Annotated[str, Parameter(metavar="PATTERN", show_default=False)] = "",
+    keys: options.KeyPattern = "",
     diff: bool = False,
     encoding: options.Encoding = None,
     tuning: options.Tuning = options.Tuning(),
@@ -41,14 +38,12 @@ def add(
     Args:
         references: DOIs, arXiv ids, Anthology ids, pmid:NUMBER, addresses of these, or titles in quotation marks.
         bib: The bibliography, which is made if it is missing.
-        keys: Keys of new entries (docs/formats.md#citation-keys).  [default: as most keys of the bibliography]
         diff: Show the changes as a unified diff, and write nothing.
     """
     settings = tuning.settings(OnlineSettings).of(OnlineSettings)
     files = Files(encoding)
-    bibliography = Bibliography([bib], files)
-    bibliography = Bibliography([bib], files, pattern=keys or pattern_of(bibliography.entries.values()))
-    with opened(names_in(settings.services), settings.manners) as services:
+    bibliography = Bibliography([bib], files, pattern=keys)
+    with settings.opened() as services:
         papers = [find_reference(reference, services) for reference in references]
     for paper in papers:
         known = bibliography.key_of(paper)

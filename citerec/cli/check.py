@@ -12,17 +12,16 @@ from rich.text import Text
 from citerec.cli import options
 from citerec.cli.console import confirm, give, note, say
 from citerec.drafts import Draft, Files, read_draft
-from citerec.drafts.bibliography import Entries, Entry, draft_of, read_entries
-from citerec.drafts.check import Finding, Options, findings_of, material_of, sarif, selected
-from citerec.drafts.matching import Match, Mending
+from citerec.drafts.bibliography import Entry, draft_of, read_entries
+from citerec.drafts.check import Finding, Options, findings_by_entry, findings_of, material_of, sarif, selected
+from citerec.drafts.matching import Mending
 from citerec.drafts.mending import mend_entries, mended
-from citerec.drafts.online import OnlineMatcher, OnlineSettings, verdict_json
+from citerec.drafts.online import OnlineMatcher, OnlineSettings, verdicts_json
 from citerec.drafts.support import SUPPORTS, Judgement
 from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
 from citerec.retrieve.base import OpenIndex
-from citerec.sources.look_up import opened
 
 _Codes = Annotated[tuple[str, ...], Parameter(metavar="CODE")]
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -48,8 +47,8 @@ class OnlineOptions(options.Tuning):
     def matcher(self, index: OpenIndex | None) -> Iterator[OnlineMatcher | None]:
         """What asks the services; None where nothing is to be asked."""
         settings = self.settings(OnlineSettings).of(OnlineSettings)
-        names = names_in(settings.services) if self.online else []
-        with opened(names, settings.manners) as services, progress_bar() as on_progress:
+        with contextlib.ExitStack() as open_now, progress_bar() as on_progress:
+            services = open_now.enter_context(settings.opened()) if self.online else []
             asks = self.online or self.retractions
             yield OnlineMatcher(services, index, self.retractions, on_progress) if asks else None
 
@@ -116,12 +115,8 @@ def check(
         material = material_of(draft, bibliography, index, chosen, files, matcher)
         findings = findings_of(material, chosen)
         judged = material.judgements if support else []
-    by_entry = _by_entry(bibliography, findings)
     matches = matcher.matches if matcher and online.online else {}
-    verdicts = [
-        verdict_json(entry, matches.get(entry.paper.paper_id, Match()), {one.code for one in by_entry[entry]})
-        for entry in (material.cited_entries if matches else ())
-    ]
+    verdicts = verdicts_json(material.cited_entries, findings, matches) if matches else []
     value = {"findings": [finding.to_json() for finding in findings], "entries": verdicts}
     value["citations"] = [_citation(one) for one in judged]
     as_json = sarif(findings) if form == "sarif" else value
@@ -135,20 +130,12 @@ def check(
     if matcher is None and index_path is None and any(one.needs == "records" for one in selected(chosen)):
         note("Entries were not compared with records of their papers: give --online, or --index INDEX.")
     if fix:
-        _fix(files, by_entry, ask=fix == "ask")
+        _fix(files, findings_by_entry(material.bibliography.entries, findings), ask=fix == "ask")
     return int(any(strict or finding.severity != "note" for finding in findings))
 
 
 def _codes(values: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names_in(",".join(values)))
-
-
-def _by_entry(bibliography: Entries | None, findings: Sequence[Finding]) -> dict[Entry, list[Finding]]:
-    """The findings of each entry."""
-    at_line = defaultdict(list)
-    for finding in findings:
-        at_line[finding.path, finding.line].append(finding)
-    return {entry: at_line[entry.path, entry.line] for entry in (bibliography.entries if bibliography else ())}
 
 
 def _citation(one: Judgement) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from citerec.files.progress import Progress, progress_bar
 from citerec.records import Filters
 
 if TYPE_CHECKING:
+    from citerec.drafts.online import OnlineSettings
     from citerec.files.parallel import Parallelism
     from citerec.systems import Recipe
 
@@ -78,7 +79,8 @@ Model = Annotated[str | None, Parameter(metavar="NAME|FOLDER")]
 System = Annotated[str | None, Parameter(metavar="NAME|FILE")]
 _ENCODING = "Encoding of the files, if it is not UTF-8 and they do not say."
 Encoding = Annotated[str | None, Parameter(name="--encoding", metavar="NAME", help=_ENCODING)]
-KeyPattern = Annotated[str, Parameter(metavar="PATTERN", help="Keys of new entries (docs/formats.md#citation-keys).")]
+_KEYS = "Keys of new entries (docs/formats.md#citation-keys).  [default: as most keys of the bibliography]"
+KeyPattern = Annotated[str, Parameter(metavar="PATTERN", show_default=False, help=_KEYS)]
 _ON = """Where the work is done, if not in processes of this machine: ray, a Ray of this machine; ray://HOST:PORT
 or HOST:PORT, a Ray cluster (docs/scale.md). --workers is then how many tasks run at once."""
 On = Annotated[str | None, Parameter(metavar="ray|ADDRESS", help=_ON)]
@@ -126,7 +128,7 @@ class Assigned:
 
         pairs = changes(self.config, self.assignments)
         if not prefix:
-            return [one for one in pairs if not one.startswith(("serve.", "writer."))]
+            return [one for one in pairs if not one.startswith(("serve.", "writer.", "online."))]
         return [one.removeprefix(prefix) for one in pairs if one.startswith(prefix)]
 
 
@@ -156,6 +158,24 @@ class Searching(SystemOptions):
         from citerec.systems import choose
 
         return choose(self.index, self.system, self.changes())
+
+
+@option_group
+class Online:
+    """Whether web services may be asked.
+
+    Attributes:
+        online: Let the user ask Crossref, OpenAlex, Semantic Scholar, DBLP and arXiv for entries of bibliographies.
+            Only ids, title, first author and venue of an entry are sent. -c online.KEY=VALUE changes how.
+    """
+
+    online: bool = False
+
+    def settings(self, chosen: Assigned) -> "OnlineSettings | None":
+        """How the services are asked; None if they may not be."""
+        from citerec.drafts.online import OnlineSettings
+
+        return OnlineSettings.assigned(chosen.changes("online."), "online") if self.online else None
 
 
 @option_group

@@ -19,7 +19,6 @@ from citerec.cli.console import ask, confirm, give, headed, json_bytes, note, pa
 from citerec.confidence import not_calibrated
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
-from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, Place, check_places, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited
 from citerec.errors import InputError, SettingsError, UsageError
@@ -316,7 +315,7 @@ def fill(
     *,
     bib: options.File = None,
     fill_options: FillOptions = FillOptions(),
-    keys: options.KeyPattern = DEFAULT_PATTERN,
+    keys: options.KeyPattern = "",
     encoding: options.Encoding = None,
     limits: options.LimitsOfHits = options.LimitsOfHits(),
     chosen: options.Searching = options.Searching(),

@@ -1,5 +1,6 @@
 """`citerec serve`, `lsp` and `mcp`: the web API with its page, and servers for editors and assistants."""
 
+import contextlib
 import functools
 import os
 import signal
@@ -11,7 +12,6 @@ from cyclopts.validators import Number
 
 from citerec.cli import options
 from citerec.cli.console import say
-from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.errors import SettingsError
 from citerec.records import Paper
 
@@ -28,6 +28,7 @@ def serve(
     chosen: options.SystemOptions = options.SystemOptions(),
     writer: options.Model = None,
     workers: options.Count = 1,
+    online: options.Online = options.Online(),
     log: bool = False,
 ) -> None:
     """Serve indexes as a web API and a page.
@@ -58,8 +59,9 @@ def serve(
         remedy = f"Give --token-file FILE, or set {_TOKEN}."
         raise SettingsError(f"--host {host} can be reached by others, and there is no token", remedy)
     places = named_places(indexes)
-    settings, writer = ServeSettings.load(chosen.changes("serve.")), writer or default_writer("citation")
-    open_all = functools.partial(open_service, places, chosen.system, chosen.changes(), writer, settings)
+    settings, writer = ServeSettings.assigned(chosen.changes("serve."), "serve"), writer or default_writer("citation")
+    asked = online.settings(chosen)
+    open_all = functools.partial(open_service, places, chosen.system, chosen.changes(), writer, settings, asked)
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"
@@ -70,9 +72,10 @@ def serve(
 def lsp(
     *,
     bib: options.File = None,
-    keys: options.KeyPattern = DEFAULT_PATTERN,
+    keys: options.KeyPattern = "",
     k: Annotated[int, Parameter(name="-k", validator=Number(gte=1, lte=50))] = 10,
     own_first: options.Switch = True,
+    online: options.Online = options.Online(),
     log: bool = False,
     chosen: options.Searching = options.Searching(),
 ) -> None:
@@ -95,19 +98,21 @@ def lsp(
     from citerec.corpus.citation_keys import citation_key
     from citerec.serve.lsp import Options, serve as serve_editor
 
-    citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
-    options = Options(chosen.index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first)
+    if keys:
+        citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
+    settings = online.settings(chosen)
+    options = Options(chosen.index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first, settings)
     code = serve_editor(options, log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open
 
 
-def mcp(*, chosen: options.Searching = options.Searching()) -> None:
+def mcp(*, online: options.Online = options.Online(), chosen: options.Searching = options.Searching()) -> None:
     """Serve an index to assistants (Model Context Protocol).
 
     Clients start this command themselves and talk to it over standard input and output: docs/assistants.md
     shows their configuration. The tools recommend and find papers, check a bibliography, and give entries. They
-    read only the index, and write nothing.
+    read only the index, unless --online lets them ask web services, and write nothing.
 
     Example: citerec mcp --index indexes/demo
     """
@@ -123,4 +128,6 @@ def mcp(*, chosen: options.Searching = options.Searching()) -> None:
     served = ServedIndex(place, chosen.system, settings)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    serve_assistant(served)
+    asked = online.settings(chosen)
+    with asked.opened() if asked else contextlib.nullcontext([]) as services:
+        serve_assistant(served, services)

@@ -96,7 +96,7 @@ _PATTERNS = [
     for year in ("{year}", "{shortyear}")
     for after in ("", "{word}", "{Word}", "_{word}", "-{word}", ":{word}")
 ] + ["{auth}_{word}_{year}", "{auth}{word}{year}", "{Auth}{Word}{year}", "{word}{year}"]
-_COMPARED, _LEAST_ALIKE = 200, 0.5
+_COMPARED, _LEAST_ALIKE = 50, 0.5
 
 
 def pattern_of(papers: Iterable[Paper]) -> str:

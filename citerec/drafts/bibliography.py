@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from citerec.corpus.base import papers_in
 from citerec.corpus.bibtex import bibtex_entry, parse_bibtex
-from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_key, own_key
+from citerec.corpus.citation_keys import citation_key, own_key, pattern_of
 from citerec.corpus.matching import alike, normalised
 from citerec.corpus.reading import BadRecord, raw_lines
 from citerec.drafts.base import Cited, Draft
@@ -114,7 +114,7 @@ class Bibliography:
         paths: The files.
         files: Where they are read, and changed.
         match: Finds the papers of entries.
-        pattern: Of new keys (docs/formats.md, "Citation keys").
+        pattern: Of new keys (docs/formats.md, "Citation keys"); by default that of most keys that are there.
 
     Attributes:
         entries: Each entry as a paper, by key.
@@ -125,11 +125,10 @@ class Bibliography:
         InputError: A file cannot be read, or the pattern is wrong.
     """
 
-    def __init__(
-        self, paths: Sequence[Path], files: Files, match: Matcher | None = None, pattern: str = DEFAULT_PATTERN
-    ) -> None:
-        self.path, self._files, self._pattern = paths[0], files, pattern
-        citation_key(Paper(""), pattern)
+    def __init__(self, paths: Sequence[Path], files: Files, match: Matcher | None = None, pattern: str = "") -> None:
+        self.path, self._files, self._given = paths[0], files, pattern
+        if pattern:
+            citation_key(Paper(""), pattern)
         read = read_entries([path for path in paths if files.exists(path)], files)
         for _, error in read.lost:
             raise error
@@ -175,6 +174,10 @@ class Bibliography:
         used = {key.casefold() for key in (*self.entries, *taken)}
         key = own_key(paper) or ""
         return key if key and key.casefold() not in used else citation_key(paper, self._pattern, used)
+
+    @cached_property
+    def _pattern(self) -> str:
+        return self._given or pattern_of(self.entries.values())
 
     @property
     def text(self) -> str:

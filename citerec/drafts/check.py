@@ -237,6 +237,9 @@ def check(
     return lambda tell: Check(tell.__name__.replace("_", "-"), severity, summary, tell, needs, by_default)
 
 
+WRITING = Options(ignore=frozenset({"not-in-index"}))
+"""While someone writes, what the index lacks is no fault."""
+
 _CODES = names_in(
     "authors-differ, authors-missing, authors-placeholder, bibliography-unreadable, citation-needed, concern,"
     "corrected, doi-impossible, doi-unknown, entry-uncited, entry-unreadable, html-entity, key-duplicate, key-unknown,"
@@ -291,6 +294,14 @@ def findings_of(material: Material, options: Options) -> list[Finding]:
     checks = [one for one in selected(options) if one.runs(options, material)]
     findings = [finding for one in checks for finding in one.run(material)]
     return sorted(findings, key=lambda one: (str(one.path), one.line, one.column, one.code, one.message))
+
+
+def findings_by_entry(entries: Sequence[Entry], findings: Sequence[Finding]) -> dict[Entry, list[Finding]]:
+    """The findings of each of some entries."""
+    at_line = defaultdict(list)
+    for finding in findings:
+        at_line[finding.path, finding.line].append(finding)
+    return {entry: at_line[entry.path, entry.line] for entry in entries}
 
 
 def selected(options: Options) -> list[Check]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from citerec.contexts.split import splitter
-from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.bibliography import Bibliography, Matcher
 from citerec.drafts.files import Files
 from citerec.drafts.read import is_latex, is_markdown, read_draft
@@ -24,7 +23,7 @@ class Filling:
         bibliography: Its `.bib` file; by default those that it names.
         files: Where both are read, and changed; by default the disk.
         match: Finds the papers of entries.
-        pattern: Of new keys.
+        pattern: Of new keys; by default as the bibliography has them.
 
     Attributes:
         draft: The draft as it is now.
@@ -41,7 +40,7 @@ class Filling:
         bibliography: Path | None = None,
         files: Files | None = None,
         match: Matcher | None = None,
-        pattern: str = DEFAULT_PATTERN,
+        pattern: str = "",
     ) -> None:
         self.path, self.files = path, files or Files()
         self.draft = read_draft(path, self.files)

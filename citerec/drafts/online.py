@@ -1,5 +1,6 @@
 """Asking web services whether the entries of a bibliography exist, and what is known of them (docs/checking.md)."""
 
+import contextlib
 import csv
 import re
 from collections import Counter
@@ -24,6 +25,7 @@ from citerec.corpus.matching import (
 )
 from citerec.corpus.venues import says_venue
 from citerec.drafts.bibliography import Entry
+from citerec.drafts.check import Finding, findings_by_entry
 from citerec.drafts.matching import (
     Match,
     candidates,
@@ -40,7 +42,7 @@ from citerec.records import Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.settings import PartSettings
 from citerec.sources.known import Known, Notice
-from citerec.sources.look_up import Asking, LookUp, Manners, most_alike, notice_kind
+from citerec.sources.look_up import Asking, LookUp, Manners, most_alike, notice_kind, opened
 
 _IN_A_ROW = 2
 """Failures one after another after which a service is not asked any more."""
@@ -78,6 +80,14 @@ class OnlineSettings(PartSettings):
         """Those of one service."""
         manners, otherwise = dict(getattr(self, service)), "or ask others: -c services=NAME,NAME"
         return Manners(section=service, keep_days=self.keep_days, keeps_misses=True, otherwise=otherwise, **manners)
+
+    def opened(self) -> contextlib.AbstractContextManager[list[LookUp]]:
+        """The services, until the end of the block.
+
+        Raises:
+            InputError: There is no such service.
+        """
+        return opened(names_in(self.services), self.manners)
 
 
 class OnlineMatcher:
@@ -269,8 +279,17 @@ def verdict_of(match: Match, codes: Collection[str]) -> str:
     return "published since" if "preprint-published" in codes else "found"
 
 
-def verdict_json(entry: Entry, match: Match, codes: Collection[str]) -> dict[str, Any]:
-    """An entry with its verdict, and its fields beside those of the record that it was compared with."""
+def verdicts_json(
+    entries: Sequence[Entry], findings: Sequence[Finding], matches: Mapping[str, Match]
+) -> list[dict[str, Any]]:
+    """Entries with their verdicts, and their fields beside those of the records that they were compared with."""
+    found = findings_by_entry(entries, findings)
+    return [
+        _verdict(one, matches.get(one.paper.paper_id, Match()), {each.code for each in found[one]}) for one in entries
+    ]
+
+
+def _verdict(entry: Entry, match: Match, codes: Collection[str]) -> dict[str, Any]:
     own, record = entry.paper, match.paper or next(iter(match.others.values()), match.nearest)
     said = {"key": own.paper_id, "path": str(entry.path), "line": entry.line, "verdict": verdict_of(match, codes)}
     return {

@@ -13,7 +13,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any
@@ -35,8 +35,28 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.base import entries_of
 from citerec.drafts import Files, place_marker
+from citerec.drafts.bibliography import Bibliography, Entry, draft_of, read_entries
+from citerec.drafts.check import (
+    WRITING,
+    Finding,
+    check_draft,
+    findings_by_entry,
+    findings_of,
+    material_of,
+)
 from citerec.drafts.filling import Filling
-from citerec.errors import BuildError, CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError
+from citerec.drafts.matching import Mending
+from citerec.drafts.mending import mend_entries
+from citerec.drafts.online import OnlineMatcher, find_reference, verdicts_json
+from citerec.errors import (
+    BuildError,
+    CiterecError,
+    FilterError,
+    InputError,
+    QueryError,
+    SettingsError,
+    WriterError,
+)
 from citerec.files.parallel import end_with
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Filters, paper_to_json
@@ -143,6 +163,8 @@ def _invalid(fault: Mapping[str, Any]) -> Response:
 
 router = APIRouter()
 api = APIRouter(prefix="/api/v1", responses=ERRORS)
+online = APIRouter(prefix="/api/v1", responses=ERRORS)
+"""What asks web services: only a server that may ask them has it."""
 
 
 def _limits(request: Any, system: Recommender) -> tuple[int, Filters]:
@@ -295,6 +317,87 @@ def say(request: schemas.DraftSayRequest, call: CallOf) -> dict[str, Any]:
             one["key"] = filling.bibliography.key_of(paper)
         draft_of_place = None if request.place is None else draft
         return record | {"text": text, "keys": keys, "draft": draft_of_place, "bibliography": bibliography}
+
+
+@api.post("/drafts/check", response_model=schemas.DraftCheckAnswer, tags=["drafts"])
+@of_index
+def check(request: schemas.DraftCheckRequest, call: CallOf) -> dict[str, Any]:
+    """What should be looked at in a draft and its bibliography, without asking web services."""
+    with _filling(request, call, match=False) as filling:
+        read = read_entries([_BIBLIOGRAPHY], filling.files)
+        draft = filling.draft if filling.draft.cited or filling.draft.places else draft_of(read)
+        options = replace(WRITING, support=request.support)
+        material = material_of(draft, read, call.system.index, options, filling.files)
+        return {
+            "findings": _findings_json(read.entries, findings_of(material, options)),
+            "citations": [
+                _part(one, "key", "sentence", "verdict", "says") | {"line": one.place.line}
+                for one in (material.judgements if request.support else ())
+            ],
+            "keys": list(material.cited),
+            "services": [service.title for service in call.service.services],
+        }
+
+
+def _findings_json(entries: Sequence[Entry], findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Findings, each with the key of the entry that it is of."""
+    keys = {(entry.path, entry.line): entry.paper.paper_id for entry in entries}
+    listed = []
+    for one in findings:
+        value = one.to_json() | {"key": keys.get((one.path, one.line))}
+        del value["path"]
+        listed.append(value | {"file": "bibliography" if one.path == _BIBLIOGRAPHY else "draft"})
+    return listed
+
+
+@online.post("/bibliography/check", response_model=schemas.VerifyAnswer, tags=["bibliography"])
+@of_index
+def verify(request: schemas.VerifyRequest, call: CallOf) -> dict[str, Any]:
+    """What web services know of entries. Only ids, title, first author and venue of these are sent to them."""
+    matcher, files = OnlineMatcher(call.service.services, call.system.index), _files(request)
+    read = read_entries([_BIBLIOGRAPHY], files)
+    chosen = read._replace(entries=tuple(one for one in read.entries if one.paper.paper_id in request.keys))
+    options = replace(WRITING, online=True)
+    findings = check_draft(draft_of(chosen), chosen, call.system.index, options, files, matcher)
+    of_entry = findings_by_entry(chosen.entries, findings)
+    verdicts = verdicts_json(chosen.entries, findings, matcher.matches)
+    return {
+        "entries": [
+            verdict | {"path": None, "findings": _findings_json([entry], of_entry[entry])}
+            for entry, verdict in zip(chosen.entries, verdicts, strict=True)
+        ],
+        "failed": [f"{title}: {error.message}" for title, error in matcher.failed.items()],
+    }
+
+
+@api.post("/bibliography/mend", response_model=schemas.BibliographyAnswer, tags=["bibliography"])
+@of_index
+def mend(request: schemas.MendRequest, call: CallOf) -> dict[str, Any]:  # noqa: ARG001 - as all endpoints
+    """A bibliography with right values of fields of an entry, byte for byte the same otherwise."""
+    files = _files(request)
+    mendings = [Mending(one.field, one.value) for one in request.mendings]
+    entries = read_entries([_BIBLIOGRAPHY], files).entries
+    mend_entries(files, {one: mendings for one in entries if one.paper.paper_id == request.key})
+    return {"bibliography": files.text(_BIBLIOGRAPHY), "keys": [request.key]}
+
+
+@online.post("/bibliography/add", response_model=schemas.BibliographyAnswer, tags=["bibliography"])
+@of_index
+def add(request: schemas.AddRequest, call: CallOf) -> dict[str, Any]:
+    """A bibliography with entries of papers that web services know by id or title."""
+    files = _files(request)
+    bibliography = Bibliography([_BIBLIOGRAPHY], files)
+    try:
+        papers = [find_reference(reference, call.service.services) for reference in request.references]
+    except InputError as error:
+        raise RequestError(error.message, error.remedy) from error
+    keys = [bibliography.add(paper) for paper in papers]
+    return {"bibliography": files.text(_BIBLIOGRAPHY), "keys": keys}
+
+
+def _files(request: Any) -> Files:
+    """The bibliography of a request."""
+    return Files(texts={_BIBLIOGRAPHY: request.bibliography}, disk=False)
 
 
 @api.get("/papers", response_model=schemas.PapersAnswer, tags=["papers"])
@@ -520,6 +623,8 @@ def make_api(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.include_router(api)
+    if service.services:
+        app.include_router(online)
     app.include_router(router)
     app.router.routes.append(_Page("/", StaticFiles(directory=PAGE, html=True)))
     return app

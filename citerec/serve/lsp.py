@@ -22,14 +22,13 @@ from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec, TextDocument
 
 from citerec.contexts.topic import mentions
-from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
 from citerec.drafts.bibliography import Bibliography, read_entries
 from citerec.drafts.check import (
+    WRITING,
     Finding,
     Material,
-    Options as CheckOptions,
     Severity,
     findings_of,
     judgements,
@@ -39,6 +38,7 @@ from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.matching import Match, match_entries
 from citerec.drafts.mending import mended
+from citerec.drafts.online import OnlineMatcher, OnlineSettings, find_reference
 from citerec.drafts.read import is_draft, is_markdown
 from citerec.drafts.support import DOES_NOT_FIT, Judgement
 from citerec.errors import CiterecError, InputError, QueryError
@@ -73,7 +73,6 @@ _EDGE = re.compile(r"(?P<kept>\\[{}$]|\{[^{}]*\})|\\(?:begin|end)\{[^{}]{0,100}\
 _AT = re.compile(r"(?<![\w@])@(?P<key>[\w:.#$%&+?<>~/-]{0,200})\Z")
 _REST = re.compile(r"(?:[\w:.#$%&+?<>~/-]*\w)?\??")
 _LINE = re.compile(r", line (\d+)")
-_CHECKS = CheckOptions(ignore=frozenset({"not-in-index"}))  # while someone writes, what the index lacks is no fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +84,20 @@ class Options:
         system: The system; by default the best that the index supports.
         assignments: Settings of it that are changed.
         bib: The bibliography; by default the draft's own.
-        keys: Pattern of new keys.
+        keys: Pattern of new keys; by default as the bibliography has them.
         k: How many papers are recommended in a completion.
         own_first: Whether papers of the bibliography come first.
+        online: How web services are asked for entries; None for not at all.
     """
 
     index: Path | None = None
     system: str | None = None
     assignments: tuple[str, ...] = ()
     bib: Path | None = None
-    keys: str = DEFAULT_PATTERN
+    keys: str = ""
     k: int = 10
     own_first: bool = True
+    online: OnlineSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,8 @@ class Workbench:
 
     Attributes:
         index: The index, which has to be opened.
+        services: The web services that may be asked for entries.
+        asked: What they had of entries that they were asked for.
     """
 
     def __init__(self, options: Options) -> None:
@@ -218,6 +221,9 @@ class Workbench:
         self._read = functools.lru_cache(16)(lambda view: read_draft(view.path, view.files()))
         self._bibliography = functools.lru_cache(4)(self._read_bibliography)
         self._answer = functools.lru_cache(64)(self._search)
+        self._opened = contextlib.ExitStack()
+        self.services = self._opened.enter_context(options.online.opened()) if options.online else []
+        self.asked: dict[Paper, Match] = {}
         self._match = functools.cache(_match)
 
     @property
@@ -369,7 +375,7 @@ class Workbench:
             source, line = Source(view.path, view.text), _LINE.search(error.message)
             span = source.line_span(int(line[1]) if line else 1)
             return [Finding.at(source, span, "unreadable-draft", Severity.NOTE, error.message, error.remedy)]
-        return findings_of(self._material(view, draft), _CHECKS)
+        return findings_of(self._material(view, draft), replace(WRITING, online=bool(self.services)))
 
     def judgement(self, view: View, key: str, line: int) -> Judgement | None:
         """What is said of the citation of a key at a line, from 1: whether its paper fits, and what it says."""
@@ -379,13 +385,31 @@ class Workbench:
 
     def _material(self, view: View, draft: Draft) -> Material:
         files, paths = view.files(), self.paths(view)
-        index = self.recommender.index if self.recommender else None
-        compare = functools.partial(self._compare, index) if index else None
-        return material_of(draft, read_entries(paths, files) if paths else None, index, _CHECKS, files, compare)
+        index = self._index_now()
+        compare = functools.partial(self._compare, index) if index or self.services else None
+        return material_of(draft, read_entries(paths, files) if paths else None, index, WRITING, files, compare)
 
-    def _compare(self, index: OpenIndex, entries: Iterable[Paper]) -> dict[str, Match]:
-        """What the index has of entries, by key; each is compared once."""
-        return {entry.paper_id: self._match(entry, index) for entry in entries}
+    def _compare(self, index: OpenIndex | None, entries: Iterable[Paper]) -> dict[str, Match]:
+        """What the index, or web services, have of entries, by key; each is compared once."""
+        return {entry.paper_id: self.asked.get(entry) or self._match(entry, index) for entry in entries}
+
+    def ask(self, view: View) -> bool:
+        """Asks the web services for cited entries that they were not asked for; whether there were any."""
+        index, cited = self._index_now(), self._material(view, self.draft(view)).cited.values()
+        new = [entry.paper for entry in cited if entry.paper not in self.asked]
+        matcher = OnlineMatcher(self.services, index)
+        for entry in new:  # one by one: what is known already is shown where the draft changes meanwhile
+            match = matcher([entry]).get(entry.paper_id, Match())
+            self.asked = self.asked | ({entry: match} if match.was_asked else {})
+        return bool(new)
+
+    def close(self) -> None:
+        """Closes the index, and the connections to web services."""
+        self.index.close()
+        self._opened.close()
+
+    def _index_now(self) -> OpenIndex | None:
+        return self.recommender.index if self.recommender else None
 
     def _read_bibliography(
         self, paths: tuple[Path, ...], texts: tuple[tuple[Path, str], ...], is_open: bool
@@ -405,9 +429,9 @@ class Workbench:
         return None
 
 
-def _match(entry: Paper, index: OpenIndex) -> Match:
+def _match(entry: Paper, index: OpenIndex | None) -> Match:
     """What an index has of an entry."""
-    return match_entries([entry], index).get(entry.paper_id, Match())
+    return match_entries([entry], index).get(entry.paper_id, Match()) if index else Match()
 
 
 def _on_disk(path: Path) -> bytes:
@@ -447,6 +471,8 @@ LOG = logging.getLogger("citerec.lsp")
 """What happens; it is written with `citerec lsp --log`."""
 ADD_ENTRY = "citerec.addEntry"
 """The command of a completion item: adds the entry of the paper that was accepted."""
+ADD_REFERENCE = "citerec.addReference"
+"""The command of a code action: looks up what was written as a key, and adds its entry."""
 _PAUSE = 0.05  # seconds in which a further key makes a completion needless
 _QUIET = 0.5  # seconds without a change before a draft is checked
 _HOVERED, _ACTIONS = 3, 5
@@ -513,12 +539,16 @@ class Server(LanguageServer):
         self._checks: dict[str, asyncio.Task[None]] = {}
         self._findings = defaultdict[Path, list[Finding]](list)
         self._said = ""
-        self._pool = ThreadPoolExecutor(2, "citerec")
+        self._pool, self._asking = ThreadPoolExecutor(2, "citerec"), ThreadPoolExecutor(1, "asking")
 
-    async def tried(self, work: Callable[..., Result], *arguments: Any) -> Result | None:
-        """The result of a function that runs in a thread; what fails is said in a line, and the result is None."""
+    async def tried(self, work: Callable[..., Result], *arguments: Any, asks: bool = False) -> Result | None:
+        """The result of a function that runs in a thread; what fails is said in a line, and the result is None.
+
+        What asks web services has a thread of its own: nothing else waits for them.
+        """
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+            pool = self._asking if asks else self._pool
+            return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
         except CiterecError as error:
             self.say(str(error))
         except Exception as error:  # a fault of ours must not end the server
@@ -589,6 +619,9 @@ class Server(LanguageServer):
         await asyncio.sleep(pause)
         if path in self.documents() and path.suffix:  # of any other kind that is no draft, that is said
             self.publish(path, await self.tried(self.bench.findings, self.view_of(path)) or [])
+            # While somebody types, an entry is not whole.
+            if self.bench.services and not pause and await self.tried(self.bench.ask, self.view_of(path), asks=True):
+                self.publish(path, await self.tried(self.bench.findings, self.view_of(path)) or [])
 
     def publish(self, draft: Path, findings: list[Finding]) -> None:
         """Shows the findings of a draft, each at its file, and removes those that it had before."""
@@ -652,8 +685,9 @@ class Server(LanguageServer):
 
     def close_all(self) -> None:
         """Stops the threads, and closes the index."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self.bench.index.close()
+        for pool in (self._pool, self._asking):
+            pool.shutdown(wait=False, cancel_futures=True)
+        self.bench.close()
 
 
 def _diagnostic(finding: Finding, source: Source, lines: Lines) -> types.Diagnostic:
@@ -731,6 +765,25 @@ async def add_entry(ls: Server, uri: str, key: str, paper_id: str) -> None:
     ls.check(uri, _QUIET)
 
 
+async def add_reference(ls: Server, uri: str, reference: str) -> None:
+    """Looks up what somebody wrote as a key: an id, or a title. Its entry is added, and its key takes the place."""
+    view = ls.view(uri)
+    found = await ls.tried(find_reference, reference, ls.bench.services, asks=True) if view else None
+    view = ls.view(uri)  # as it is now
+    edit = await ls.tried(_reference_edit, ls, view, reference, found) if view and found else None
+    if edit:
+        await ls.workspace_apply_edit_async(types.ApplyWorkspaceEditParams(ls.edit(edit), f"Add {reference}"))
+        ls.check(uri, _QUIET)
+
+
+def _reference_edit(ls: Server, view: View, reference: str, paper: Paper) -> Changes:
+    bibliography, lines = ls.bench.bibliography(view), ls.lines(view.path, view.text)
+    is_new, key = bibliography.key_of(paper) is None, bibliography.key_for(paper)
+    named = [one for one in ls.bench.draft(view).cited if one.key == reference and one.path.resolve() == view.path]
+    edits: Changes = {view.path: [types.TextEdit(lines.range(one.start, one.end), key) for one in named]}
+    return edits | (ls.entry_edit(view, Offer(key, paper, None, True)) if is_new else {})
+
+
 async def hover(ls: Server, params: types.HoverParams) -> types.Hover | None:
     """What a key is, or the best papers for a place."""
     view = ls.view(params.text_document.uri)
@@ -783,11 +836,16 @@ def _place_actions(ls: Server, view: View, span: types.Range) -> list[types.Code
 
 def _key_actions(ls: Server, view: View, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
     fix, actions, lines = types.CodeActionKind.QuickFix, [], ls.lines(view.path, view.text)
+    view_uri = ls.uri(view.path)
     key = view.text[lines.offset(diagnostic.range.start) : lines.offset(diagnostic.range.end)]
     offer = ls.offers.get((view.path, key)) or ls.bench.offer_of(view, key)
     if offer and offer.is_new:
         edit = ls.edit(ls.entry_edit(view, offer))
         actions.append(types.CodeAction(f"Add the entry {key}", fix, [diagnostic], is_preferred=True, edit=edit))
+    if ls.bench.services:
+        title = f"Look up {shown(key, _TITLE)}, and add it"
+        look_up = types.Command(title, ADD_REFERENCE, arguments=[view_uri, key])
+        actions.append(types.CodeAction(title, fix, [diagnostic], command=look_up))
     for near in difflib.get_close_matches(key, ls.bench.bibliography(view).entries, 3):
         edit = ls.edit({view.path: [types.TextEdit(diagnostic.range, near)]})
         actions.append(types.CodeAction(f"Change {key} to {near}", fix, [diagnostic], edit=edit))
@@ -841,6 +899,8 @@ def _about(bench: Workbench, offer: Offer) -> str:
         parts.append(_plain(f"In the index: {paper.paper_id}{cited}"))
     elif bench.recommender:
         parts.append("Not in the index.")
+    if (match := bench.asked.get(offer.paper)) and match.paper:
+        parts.append(_plain(f"Found in {match.place(match.paper)}."))
     if offer.is_new:
         parts.append("*Not in your bibliography: its entry is added.*")
     return "\n\n".join(parts)
@@ -916,6 +976,8 @@ def make_server(options: Options) -> Server:
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(did_close)
     server.feature(types.SHUTDOWN)(shut_down)
     server.command(ADD_ENTRY)(add_entry)
+    if options.online:
+        server.command(ADD_REFERENCE)(add_reference)
     return server
 
 

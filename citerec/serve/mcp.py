@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,17 +20,19 @@ from citerec.contexts.topic import mentions
 from citerec.corpus.base import entries_of, entry_keys
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.drafts.bibliography import Bibliography, draft_of, read_entries
-from citerec.drafts.check import Options, check_draft
+from citerec.drafts.check import WRITING, check_draft
 from citerec.drafts.files import Files
-from citerec.drafts.matching import Match, match_entries
+from citerec.drafts.matching import Match, Matcher, match_entries
+from citerec.drafts.online import OnlineMatcher, find_reference, verdicts_json
 from citerec.errors import CiterecError, InputError, first_fault
 from citerec.records import MARKER, Filters, json_id, paper_to_json
 from citerec.retrieve.entries import papers_of_index
 from citerec.serve.indexes import ServedIndex, find_papers, known_papers, shown, visible
 from citerec.serve.schemas import PaperId, bounded, draft_hits_json, marked
+from citerec.sources.look_up import LookUp
 from citerec.version import __version__
 
-_MOST_PLACES, _MOST_ENTRIES = 20, 500
+_MOST_PLACES, _MOST_ENTRIES, _MOST_ONLINE = 20, 500, 20
 _BIBTEX = Path("bibliography.bib")  # what is sent as text has this name
 _LONGEST_TEXT, _LONGEST_BIBTEX, _LONGEST_ENTRIES = 50_000, 500_000, 200_000
 _LONGEST_ERROR = 500
@@ -56,17 +59,19 @@ Year = Annotated[int | None, Field(ge=0, le=9999)]
 Venue = Annotated[Text | None, Field(max_length=200)]
 
 
-def make_server(index: ServedIndex) -> FastMCP[Any]:
-    """The server with its tools."""
+def make_server(index: ServedIndex, services: Sequence[LookUp] = ()) -> FastMCP[Any]:
+    """The server with its tools, which may ask some web services."""
     about: dict[str, Any] = {"instructions": _INSTRUCTIONS, "version": __version__}
     server: FastMCP[Any] = FastMCP("citerec", middleware=[_OneLineErrors()], mask_error_details=True, **about)
-    tools = _Tools(index)
-    for tool in (tools.recommend_citations, tools.check_bibliography, tools.find_paper, tools.cite):
-        server.tool(tool, annotations=_HINTS)
+    tools = _Tools(index, services)
+    listed: list[Any] = [tools.recommend_citations, tools.check_bibliography, tools.find_paper, tools.cite]
+    for tool in listed + [tools.look_up] * bool(services):
+        asks = bool(services) and tool in (tools.check_bibliography, tools.look_up)
+        server.tool(tool, annotations=_HINTS | {"openWorldHint": asks})
     return server
 
 
-def serve(index: ServedIndex) -> None:
+def serve(index: ServedIndex, services: Sequence[LookUp] = ()) -> None:
     """Serves over standard input and output until the client closes them. The index is opened meanwhile."""
 
     def warm() -> None:
@@ -77,7 +82,7 @@ def serve(index: ServedIndex) -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(write_through=True)
     threading.Thread(target=warm, name="open the index", daemon=True).start()
-    make_server(index).run("stdio", show_banner=False, log_level="CRITICAL")
+    make_server(index, services).run("stdio", show_banner=False, log_level="CRITICAL")
     index.close()
 
 
@@ -107,8 +112,8 @@ def _filters(year_from: int | None, year_to: int | None, venue: str | None, excl
 class _Tools:
     """The tools. Their docstrings are what an assistant reads about them."""
 
-    def __init__(self, index: ServedIndex) -> None:
-        self._index = index
+    def __init__(self, index: ServedIndex, services: Sequence[LookUp]) -> None:
+        self._index, self._services = index, services
 
     def recommend_citations(
         self,
@@ -173,30 +178,44 @@ class _Tools:
             places.append(place | {"text": bounded(place["text"]), "hits": list(map(marked, place["hits"]))})
         return {"system": self._index.system, "answers": places}
 
-    def check_bibliography(self, bibtex: Annotated[Bibtex, Field(min_length=1)]) -> dict[str, Any]:
-        """Compare the entries of a BibTeX bibliography with the index.
+    def check_bibliography(
+        self, bibtex: Annotated[Bibtex, Field(min_length=1)], online: bool = False
+    ) -> dict[str, Any]:
+        """Compare the entries of a BibTeX bibliography with the index, and with what web services know.
 
         It lists entries that cannot be read, entries that the index lacks with the nearest paper, titles, years and
         authors that differ, and entries of one work. An entry that the index lacks may exist: say that you could not
-        confirm it, not that it is wrong.
+        confirm it, not that it is wrong. With `online`, `verdicts` has one verdict for each entry: found, differs,
+        identifier of another work, published since, retracted, not found, or not checked; and `failed` names services
+        that did not answer.
 
         Args:
             bibtex: The text of a .bib file.
+            online: Ask Crossref, OpenAlex, Semantic Scholar, DBLP and arXiv whether the entries exist and are right,
+                20 entries at most. Only if the user has started the server with --online; ids, titles, first authors
+                and venues are sent.
         """
+        if online and not self._services:
+            raise InputError("this server asks no web services", "The user can start it with --online.")
         index, files = self._index.open().index, Files(texts={_BIBTEX: bibtex}, disk=False)
         bibliography = read_entries([_BIBTEX], files)
         count = len(bibliography.entries) + len(bibliography.unread)
         if not count:
             remedy = "Give the text of a .bib file: @article{key, title = {…}}"
             raise InputError("there is no BibTeX entry in it", remedy)
-        if count > _MOST_ENTRIES:
-            raise InputError(f"it has {count:,} entries, more than {_MOST_ENTRIES}", "Check it in parts.")
+        if count > (most := _MOST_ONLINE if online else _MOST_ENTRIES):
+            raise InputError(f"it has {count:,} entries, more than {most}", "Check it in parts.")
         papers = {entry.paper.paper_id: entry.paper for entry in bibliography.entries}
         matches = {key: Match() for key in papers} | match_entries(papers.values(), index)
         # The findings of `citerec check` if all entries are cited; those that the index lacks are listed apart.
-        draft, options = draft_of(bibliography), Options(ignore=frozenset({"not-in-index"}))
-        findings = check_draft(draft, bibliography, index, options, files, lambda _: matches)
-        return {
+        draft, options = draft_of(bibliography), replace(WRITING, online=online)
+        matcher = OnlineMatcher(self._services, index)
+        match: Matcher = matcher if online else lambda _: matches
+        findings = check_draft(draft, bibliography, index, options, files, match)
+        verdicts = verdicts_json(bibliography.entries, findings, matcher.matches) if online else []
+        failed = [f"{title}: {error.message}" for title, error in matcher.failed.items()]
+        asked = {"verdicts": [marked(one) for one in verdicts], "failed": [bounded(one) for one in failed]}
+        return (asked if online else {}) | {
             "entries": len(matches),
             "in_index": {bounded(key): json_id(one.paper.paper_id) for key, one in matches.items() if one.paper},
             "not_in_index": [
@@ -206,6 +225,30 @@ class _Tools:
             ],
             "findings": [marked(finding.to_json()) for finding in findings],
         }
+
+    def look_up(
+        self,
+        references: Annotated[Sequence[Annotated[Text, Field(min_length=1, max_length=500)]], Field(max_length=10)],
+        bibtex: Bibtex = "",
+    ) -> dict[str, Any]:
+        """Look up papers by id or title at Crossref, OpenAlex, Semantic Scholar, DBLP and arXiv, and give entries.
+
+        Use it for a paper that the index lacks. A published version comes before a preprint. An error means that no
+        service has it: never write an entry yourself.
+
+        Args:
+            references: DOIs, arXiv ids, Anthology ids, pmid:NUMBER, addresses of these, or titles.
+            bibtex: The .bib file: keys are like those in it, and a paper that it has keeps its key.
+        """
+        files = Files(texts={_BIBTEX: bibtex}, disk=False)
+        bibliography, listed = Bibliography([_BIBTEX], files), []
+        for reference in references:
+            paper = find_reference(reference, self._services)
+            is_there, begin = bibliography.key_of(paper) is not None, len(files.text(_BIBTEX))
+            key = bibliography.add(paper)
+            text = visible(files.text(_BIBTEX)[begin:].strip() or paper.title)
+            listed.append({"key": bounded(key), "in_bibtex": is_there, "untrusted_text": text})
+        return {"entries": listed}
 
     def find_paper(
         self,

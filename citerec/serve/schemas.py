@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.reading import LAST_YEAR
 from citerec.drafts.bibliography import Bibliography
 from citerec.drafts.filling import draft_hits
@@ -172,8 +171,8 @@ class PlaceRequest(DraftRequest):
 class _CitedRequest(DraftRequest):
     papers: Cited = Field(min_length=1)
     """The papers to cite, by id."""
-    keys: Name = DEFAULT_PATTERN
-    """Pattern of new citation keys."""
+    keys: Annotated[str, StringConstraints(max_length=500), _WHOLE] = ""
+    """Pattern of new citation keys; by default as most keys of the bibliography."""
 
 
 class DraftRecommendRequest(PlaceRequest, _Searched):
@@ -192,6 +191,59 @@ class DraftCiteRequest(_CitedRequest):
 
     place: int = Field(ge=0)
     """The place, by its number from 0."""
+
+
+class DraftCheckRequest(DraftRequest):
+    """A draft and its bibliography, to be checked."""
+
+    model_config = _example_of_draft(bibliography="@misc{vaswani, title={Attention Is All You Need}, year={2017}}")
+
+    support: bool = True
+    """Compare each citation with its paper."""
+
+
+_ENTRY = "@misc{vaswani, title={Attention Is All You Need}, year={2017}}"
+
+
+class _BibliographyRequest(IndexQuery):
+    bibliography: WholeDraft = ""
+    """The text of a `.bib` file."""
+
+
+class VerifyRequest(_BibliographyRequest):
+    """Entries of a bibliography that web services are asked for."""
+
+    model_config = _example(bibliography=_ENTRY, keys=["vaswani"])
+
+    keys: Names = Field(min_length=1, max_length=10)
+    """The keys of the entries."""
+
+
+class MendingModel(_Request):
+    """A field of an entry, and what it should be, as BibTeX."""
+
+    field: Name
+    value: WholeDraft
+
+
+class MendRequest(_BibliographyRequest):
+    """Right values of fields of an entry."""
+
+    model_config = _example(bibliography=_ENTRY, key="vaswani", mendings=[{"field": "year", "value": "2018"}])
+
+    key: Name
+    """The key of the entry."""
+    mendings: Annotated[tuple[MendingModel, ...], Field(min_length=1, max_length=20)]
+    """The fields; those that the entry lacks are not added."""
+
+
+class AddRequest(_BibliographyRequest):
+    """Papers that web services are asked for, to be added to a bibliography."""
+
+    model_config = _example(references=["10.1162/neco.1997.9.8.1735"])
+
+    references: Names = Field(min_length=1, max_length=5)
+    """Ids (DOI, arXiv, Anthology, `pmid:NUMBER`), addresses of these, or titles."""
 
 
 class DraftSayRequest(PlaceRequest, _CitedRequest):
@@ -355,6 +407,39 @@ class DraftSayAnswer(_WrittenAnswer, _CitedAnswer):
     """The draft with the papers cited at the place and the text behind its sentence; null without one."""
 
 
+class DraftCheckAnswer(_IndexAnswer):
+    """What should be looked at in a draft and its bibliography."""
+
+    findings: list[dict[str, Any]]
+    """Each with `code`, `severity`, `message`, `remedy`, `file` (`draft` or `bibliography`), `line`, `column`,
+    `end_line` and `end_column`, the `key` of the entry that it is of or null, and `mending`: the right value of a
+    `field` of the entry, or null."""
+    citations: list[dict[str, Any]]
+    """Each with `key`, `sentence`, `line`, `verdict` (`supports`, `on the topic`, `does not fit`, or empty), and what
+    its paper `says`."""
+    keys: list[str]
+    """The keys of the entries that the draft cites; of all entries, if it cites none."""
+    services: list[str]
+    """The web services that this server asks for entries; empty if it asks none."""
+
+
+class VerifyAnswer(_IndexAnswer):
+    """What web services know of entries."""
+
+    entries: list[dict[str, Any]]
+    """Each with `key`, `line`, `verdict`, `codes`, the `source` of the record that was compared, the fields of the
+    `entry` and of the `record` side by side, `notices`, and `findings` as those of a draft."""
+    failed: list[str]
+    """What went wrong with services."""
+
+
+class BibliographyAnswer(_IndexAnswer):
+    """A bibliography that was changed, and the keys that are meant."""
+
+    bibliography: str
+    keys: list[str]
+
+
 def place_json(answer: Answer) -> dict[str, Any]:
     """The papers for one place, as a `PlaceAnswer` describes them."""
     return {"text": answer.context.text, **answer.to_json()}
@@ -386,7 +471,7 @@ _LEFT_OUT = {"abstract", "fields_of_study", "path"}
 _OWN = {
     *("paper_id", "cite_id", "key", "rank", "score", "comes_first", "cited_before", "reasons", "matches"),
     *("verdict", "why"),
-    *("year", "citation_count", "code", "severity", "line", "column", "end_line", "end_column"),
+    *("year", "citation_count", "code", "codes", "source", "severity", "line", "column", "end_line", "end_column"),
 }
 """Fields without text of third parties: the words that match stand in the sentence of the query too."""
 

@@ -1,6 +1,7 @@
 """What the endpoints share: settings, indexes, threads, the writer, metrics."""
 
 import asyncio
+import contextlib
 import functools
 import os
 import threading
@@ -8,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import orjson
 from fastapi import Depends, Request, Response
@@ -17,11 +18,13 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from pydantic import ConfigDict, Field
 from starlette.types import Scope
 
+from citerec.drafts.online import OnlineSettings
 from citerec.errors import CiterecError, QueryError
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_papers
-from citerec.settings import PartSettings, assign, setting_keys
+from citerec.settings import PartSettings
+from citerec.sources.look_up import LookUp
 from citerec.systems import Names
 from citerec.write.drafting import CitationText, citation_task, draft
 from citerec.write.writers.base import Writer, open_writer
@@ -55,18 +58,6 @@ class ServeSettings(PartSettings):
     """longest time to send a body; then 408"""
     body_bytes: int = Field(default=1_048_576, ge=1024)
     """longest body, in bytes; then 413"""
-
-    @classmethod
-    def load(cls, assignments: Sequence[str] = ()) -> Self:
-        """The settings, changed by assignments such as `queue=100`.
-
-        Raises:
-            SettingsError: A key is unknown, or a value is out of range.
-        """
-        values: dict[str, Any] = {}
-        keys = functools.partial(setting_keys, cls, "serve.")
-        assign(values, assignments, keys)
-        return cls.checked(values, "serve", keys)
 
 
 class Threads:
@@ -156,6 +147,8 @@ class Service:
         threads: The threads that do the work.
         metrics: The metrics.
         matches: Which papers the entries of bibliographies are.
+        services: The web services that are asked for entries; none if the operator does not want that.
+        opened: What is open until the end.
     """
 
     indexes: Mapping[str, ServedIndex]
@@ -165,16 +158,19 @@ class Service:
     threads: Threads = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     matches: Matches = field(default_factory=Matches)
+    services: Sequence[LookUp] = ()
+    opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __post_init__(self) -> None:
         number = self.settings.threads or max(2, os.cpu_count() or 2)
         self.threads = Threads(number, self.settings.queue, self.settings.seconds)
 
     def close(self) -> None:
-        """Ends the threads, and closes the indexes."""
+        """Ends the threads, and closes the indexes and the connections to web services."""
         self.threads.close()
         for index in self.indexes.values():
             index.close()
+        self.opened.close()
 
     def open(self, name: str | None, citing: str | None = None) -> tuple[ServedIndex, Recommender]:
         """An index, by default the first one, and its system; it stays open while the caller holds it.
@@ -200,7 +196,12 @@ class Service:
 
 
 def open_service(
-    places: Mapping[str, Path], system: str | None, assignments: Sequence[str], writer: str, settings: ServeSettings
+    places: Mapping[str, Path],
+    system: str | None,
+    assignments: Sequence[str],
+    writer: str,
+    settings: ServeSettings,
+    online: OnlineSettings | None = None,
 ) -> Service:
     """Opens what is served.
 
@@ -210,12 +211,15 @@ def open_service(
         assignments: Settings of the system, as `KEY=VALUE`.
         writer: What writes citation texts.
         settings: Those of the server.
+        online: How web services are asked for entries; None for not at all.
 
     Raises:
         CiterecError: An index or the writer cannot be opened, or a setting is wrong.
     """
     indexes = {name: ServedIndex(path, system, assignments, name) for name, path in places.items()}
     service = Service(indexes, settings, open_writer(writer, "citation"))
+    if online:
+        service.services = service.opened.enter_context(online.opened())
     for index in indexes.values():
         index.open()
     return service

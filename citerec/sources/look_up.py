@@ -509,11 +509,12 @@ class Crossref(LookUp):
 @contextlib.contextmanager
 def opened(names: Iterable[str], manners: Callable[[str], Manners]) -> Iterator[list[LookUp]]:
     """The services of some names, asked in manners of their own, until the end of the block."""
-    with contextlib.ExitStack() as open_now:
-        services = [LOOK_UPS[name](manners(name)) for name in names]
-        for service in services:
-            open_now.callback(service.close)
+    services = [LOOK_UPS[name](manners(name)) for name in names]
+    try:
         yield services
+    finally:
+        for service in services:
+            service.close()
 
 
 def notice_kind(words: str) -> str:

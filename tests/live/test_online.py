@@ -2,10 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -16,15 +14,9 @@ from citerec.drafts.matching import Mending
 from citerec.drafts.mending import mended
 from citerec.records import Paper
 from tests.conftest import Citerec
-from tests.live.services import _address, sent
-from tests.loopback import Answer, Server, send
+from tests.live.services import Records, sent
+from tests.loopback import Answer, send
 
-WORKS: list[dict[str, Any]] = [
-    {"DOI": "10.1000/lakes", "title": ["Counting Lakes by Night and by Day"], "year": 2011, "venue": "Lake Journal"},
-    {"DOI": "10.1000/dams", "title": ["Dams and their Ponds in Winter"], "year": 2015, "venue": "ICML"},
-    {"DOI": "10.1000/maps", "title": ["Maps without any Rivers at all"], "year": 2012, "venue": "Maps"},
-    {"DOI": "10.1000/seas", "title": ["Seas of the Moon are Dry"], "year": 2019, "venue": "NeurIPS"},
-]
 BIB = """@article{lakes, title = {Counting lakes by night and by day}, author = {Roe, Ada and Lee, Wei},
   year = 2011, journal = "Lake J.", doi = {10.1000/lakes}}
 @inproceedings{wrong, title={Dams and their Ponds in Summer}, author={Ada Roe and Wei Lee}, year={2015},
@@ -38,47 +30,6 @@ BIB = """@article{lakes, title = {Counting lakes by night and by day}, author = 
 @inproceedings{venue, title = {Dams and their Ponds in Winter}, author = {Ada Roe and Wei Lee}, year = 2015,
   booktitle = {Winter Dams}}
 """
-
-
-class Records(Server):
-    """Crossref, with some works. The other services know nothing; `bad` are answers in place of theirs, by service."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bad: dict[str, Answer] = {}
-        self.seen: list[tuple[str, dict[str, str]]] = []
-        self.answers = [self._answer]
-
-    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
-        path, parameters = _address(handler)
-        self.seen.append((path, parameters))
-        _, service, *rest = path.split("/", 3)
-        if service in self.bad:
-            self.bad[service](handler)
-        elif service == "crossref" and len(rest) > 1:
-            found = [item(one) for one in WORKS if one["DOI"] == rest[1]]
-            sent({"message": found[0]} if found else "Resource not found.", 200 if found else 404)(handler)
-        elif service == "crossref":
-            words = set(parameters["query.bibliographic"].split())
-            near = [one for one in WORKS if len(words & set(one["title"][0].lower().split())) > 2]
-            sent({"message": {"items": [item(one) for one in near]}})(handler)
-        else:
-            empty = {"openalex": {"results": []}, "dblp": {"result": {"hits": {}}}}
-            feed = b"<feed xmlns='http://www.w3.org/2005/Atom'></feed>"
-            sent(feed if service == "arxiv" else empty.get(service, {}), 404 if service == "s2" else 200)(handler)
-
-    @property
-    def options(self) -> list[str]:
-        names = ("crossref", "openalex", "s2", "dblp", "arxiv")
-        values = [f"{name}.{one}" for name in names for one in (f"url={self.url}/{name}", "pace=0", "tries=1")]
-        return [part for value in values for part in ("-c", value)]
-
-
-def item(work: dict[str, Any]) -> dict[str, Any]:
-    authors = [{"given": "Ada", "family": "Roe"}, {"given": "W.", "family": "Lee"}]
-    notices = [{"type": "retraction", "DOI": "10.1000/notice"}] if "maps" in work["DOI"] else []
-    written = {"author": authors, "issued": {"date-parts": [[work["year"]]]}, "container-title": [work["venue"]]}
-    return {"DOI": work["DOI"], "title": work["title"], "updated-by": notices, **written}
 
 
 @pytest.fixture
