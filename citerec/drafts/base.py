@@ -71,6 +71,12 @@ class Cited:
     start: int
     end: int
 
+    def in_text(self, text: str) -> tuple[int, int]:
+        """Where the key alone is in the text of its file; the whole citation, if it is not found."""
+        pattern = re.compile(rf"(?<![\w:.-]){re.escape(self.key)}(?![\w:-])")
+        match = pattern.search(text, self.start, self.end)
+        return match.span() if match else (self.start, self.end)
+
 
 @dataclass(frozen=True, slots=True)
 class Citation:

@@ -429,9 +429,8 @@ def newer_than_draft(material: Material) -> Problems:
 
 def _at_key(material: Material, cited: Cited) -> Cited:
     """The key alone in its citation."""
-    pattern = re.compile(rf"(?<![\w:.-]){re.escape(cited.key)}(?![\w:-])")
-    match = pattern.search(material.source(cited.path).text, cited.start, cited.end)
-    return replace(cited, start=match.start(), end=match.end()) if match else cited
+    start, end = cited.in_text(material.source(cited.path).text)
+    return replace(cited, start=start, end=end)
 
 
 @check(Severity.ERROR, "an entry with a DOI that no DOI can be")

@@ -780,7 +780,7 @@ def _reference_edit(ls: Server, view: View, reference: str, paper: Paper) -> Cha
     bibliography, lines = ls.bench.bibliography(view), ls.lines(view.path, view.text)
     is_new, key = bibliography.key_of(paper) is None, bibliography.key_for(paper)
     named = [one for one in ls.bench.draft(view).cited if one.key == reference and one.path.resolve() == view.path]
-    edits: Changes = {view.path: [types.TextEdit(lines.range(one.start, one.end), key) for one in named]}
+    edits: Changes = {view.path: [types.TextEdit(lines.range(*one.in_text(view.text)), key) for one in named]}
     return edits | (ls.entry_edit(view, Offer(key, paper, None, True)) if is_new else {})
 
 
