@@ -66,6 +66,7 @@ def recommend(
     /,
     *,
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
+    suggest: bool = False,
     encoding: options.Encoding = None,
     display: Display = Display(),
     title: options.Text = None,
@@ -94,6 +95,8 @@ def recommend(
     Args:
         sentence: The text, with <REF> where a citation is missing.
         file: Read the text from a file; - for standard input.
+        suggest: Recommend papers for sentences of the draft in --file that may want a citation, and for which the index
+            has a likely paper: the ten most likely, best first.
         title: Title of the paper that you write: vectors search by it too.
         citing: The paper of the index that you write: it is never recommended.
         cited: What your draft cites already: a bibliography (.bib, .ris, or .json with CSL), or a file with one id a
@@ -102,10 +105,10 @@ def recommend(
     """
     if sentence is not None and file is not None:
         raise UsageError("give one of SENTENCE and --file")
-    options.refuse_without("--file", file, encoding=encoding)
+    options.refuse_without("--file", file, encoding=encoding, suggest=suggest or None)
     if sort not in (None, "relevance") and display.min_confidence is not None:
         raise UsageError("--min-confidence does not go with --sort")
-    draft = _draft(sentence, file, encoding)
+    draft = _draft(sentence, file, encoding, needs_place=not suggest)
     of_index = {"citing": citing, "cited": cited, "sort": sort}
     least = display.min_confidence
     with opened(chosen, least, with_note=form != "json", **of_index) as (recommender, _):
@@ -116,12 +119,18 @@ def recommend(
             entries = read_cited(cited)
             before = papers_of_index(entries, recommender.index)
             note(f"{recommender.path} has {len(before):,} of the {len(entries):,} papers that the draft cites.")
-        contexts = draft.contexts(recommender.store, before, citing_id=citing, citing_title=title)
+        named: dict[str, Any] = {"citing_id": citing, "citing_title": title}
         order, fold = sort or "relevance", display.fold and form != "trec"
-        answers = [
-            recommender.search(context, display.k, limits.filters, sort=order, explain=display.explain, fold=fold)
-            for context in contexts
-        ]
+        searched: dict[str, Any] = {"sort": order, "explain": display.explain, "fold": fold}
+        places: Sequence[Place] = draft.places
+        if suggest:
+            from citerec.drafts.suggest import suggestions
+
+            found = suggestions(draft, recommender, Files(encoding), before, **named)
+            contexts, places = [one.answer.context for one in found], [one.place for one in found]
+        else:
+            contexts = draft.contexts(recommender.store, before, **named)
+        answers = [recommender.search(context, display.k, limits.filters, **searched) for context in contexts]
         if least is not None:
             answers = [answer.if_sure(least) for answer in answers]
         tldrs = {}
@@ -132,11 +141,11 @@ def recommend(
             summaries = drafting.tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
             tldrs = {one.paper.paper_id: one for one in summaries}
         objects = [_json_of(answer, tldrs) for answer in answers]
-        for record, place in zip(objects, draft.places, strict=False):  # a sentence has no place in a file
+        for record, place in zip(objects, places, strict=False):  # a sentence has no place in a file
             record |= {"file": str(place.path), "line": place.line}
-        single = objects[0] if least is not None else objects[0]["hits"]
-        names = draft.places or (range(1, len(answers) + 1) if len(answers) > 1 else [None])
-        named = zip(answers, names, strict=True)
+        single = objects if not objects else objects[0] if least is not None else objects[0]["hits"]
+        names: Sequence[Any] = places or (range(1, len(answers) + 1) if len(answers) > 1 else [None])
+        listed = zip(answers, names if answers else (), strict=True)
         show = functools.partial(parts_of, tldrs=tldrs, scores=display.scores)
         says = _says if display.explain and form == "table" else lambda _: None
         ranked = ([(hit.paper.paper_id, hit.score) for hit in answer.hits] for answer in answers)
@@ -144,13 +153,15 @@ def recommend(
             form,
             out,
             objects if len(objects) > 1 else single,
-            (part for one, name in named for part in show(one, recommender.titles(one.hits), name, remarks=says(one))),
+            (part for one, name in listed for part in show(one, recommender.titles(one.hits), name, remarks=says(one))),
             papers=_papers(answers),
             lines=_run_of((str(number), pairs) for number, pairs in enumerate(ranked, 1)),
         )
-        if MARKER not in draft.text:
+        if suggest and not answers:
+            note("No sentence seems to want a citation that this index has.")
+        elif MARKER not in draft.text and not suggest:
             note(f"There is no {MARKER} in it: the whole text is the query.")
-        if not any(answer.hits for answer in answers):
+        if answers and not any(answer.hits for answer in answers):
             sure = "" if least is None else f", or none is as sure as --min-confidence {least:g}"
             note(f"No paper shares a word with the sentence and passes the filters{sure}.")
 
@@ -232,12 +243,12 @@ def opened(
         note(f"System: {name}, the best that {place} supports.")
 
 
-def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> Draft:
+def _draft(sentence: str | None, file: Path | None, encoding: str | None, *, needs_place: bool) -> Draft:
     if sentence is not None:
         return Draft(sentence)
     if file is not None and str(file) != "-":
         draft = read_draft(file, Files(encoding))
-        if place_marker(file) != MARKER:  # plain text without a place is the query
+        if needs_place and place_marker(file) != MARKER:  # plain text without a place is the query
             check_places(draft, file)
         return draft
     if file is None and sys.stdin.isatty():
@@ -299,6 +310,8 @@ class FillOptions:
         diff: Show the changes as a unified diff, and write nothing.
         title: Title of the paper that you write.  [default: the draft's]
         citing: The paper of the index that you write: it is never cited.
+        suggest: Then go through sentences that may want a citation, and for which the index has a likely paper: the ten
+            most likely, best first.
     """
 
     k: Annotated[int, Parameter(name="-k", validator=Number(gte=1, lte=100))] = _SHOWN
@@ -307,6 +320,7 @@ class FillOptions:
     diff: bool = False
     title: options.Text = None
     citing: options.Id = None
+    suggest: bool = False
 
 
 def fill(
@@ -333,6 +347,8 @@ def fill(
 
     To see the changes first: citerec fill paper.tex --yes --diff
 
+    Where nothing is marked: citerec fill paper.tex --suggest
+
     Args:
         draft: The draft.
         bib: The bibliography, which is made if it is missing.  [default: the draft's own]
@@ -348,7 +364,8 @@ def fill(
             raise SettingsError(fault, remedy)
         match = functools.partial(papers_of_index, index=recommender.index) if place else None
         filling = Filling(draft, bib, Files(encoding), match, keys)
-        check_places(filling.draft, draft)
+        if not fill_options.suggest:
+            check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:
             note(f"{unreadable} (this entry is not used)", style="yellow")
         _Session(filling, recommender, limits.filters, fill_options).run()
@@ -365,26 +382,61 @@ class _Session:
         """Goes from place to place, and says at the end what was done."""
         filling, options, skipped = self.filling, self.options, 0
         whole, entries = len(filling.draft.places), len(filling.bibliography.entries)
-        take = self._surely if options.yes else self._choice
         with contextlib.suppress(EOFError, KeyboardInterrupt):
             while skipped < len(filling.draft.places):
                 place = filling.draft.places[skipped]
-                citing_paper = {"citing_id": options.citing, "citing_title": options.title}
-                context = filling.draft.contexts(self.recommender.store, filling.cited, **citing_paper)[skipped]
-                papers, said = take(context, place)
-                if not papers:
-                    skipped += 1
-                    continue
-                keys = filling.cite(skipped, papers, said)
-                if not options.diff:
-                    filling.files.write()
-                (note if options.diff else say)(f"{place}: {', '.join(keys)}")
-        left, new = len(filling.draft.places), len(filling.bibliography.entries) - entries
+                context = filling.draft.contexts(self.recommender.store, filling.cited, **self._citing)[skipped]
+                skipped += not self._fill(skipped, context, place)
+        left, cited = len(filling.draft.places), 0
+        if options.suggest and skipped == left:  # nobody has stopped
+            with contextlib.suppress(EOFError, KeyboardInterrupt):
+                cited = self._suggest()
+        new = len(filling.bibliography.entries) - entries
         if options.diff:
             print(filling.files.diff(), end="")
         done = "would be filled" if options.diff else "filled"
         added = f"{new} new {'entry' if new == 1 else 'entries'}"
-        note(f"{whole - left} of {whole} places {done}, {left} left; {added} in {filling.bibliography.path}.")
+        done_so = [f"{whole - left} of {whole} places {done}, {left} left"] if whole or not options.suggest else []
+        if options.suggest:
+            done_so.append(f"{cited} suggested {'sentence cites' if cited == 1 else 'sentences cite'}")
+        note(f"{'; '.join([*done_so, added])} in {filling.bibliography.path}.")
+
+    @property
+    def _citing(self) -> dict[str, Any]:
+        return {"citing_id": self.options.citing, "citing_title": self.options.title}
+
+    def _fill(self, number: int, context: Context, place: Place) -> bool:
+        """Cites what is picked at a place; whether something was."""
+        papers, said = (self._surely if self.options.yes else self._choice)(context, place)
+        if papers:
+            keys = self.filling.cite(number, papers, said)
+            if not self.options.diff:
+                self.filling.files.write()
+            (note if self.options.diff else say)(f"{place}: {', '.join(keys)}")
+        return bool(papers)
+
+    def _suggest(self) -> int:
+        """Goes through sentences that may want a citation; how many cite something then."""
+        from citerec.drafts.suggest import suggestions
+
+        filling, cited = self.filling, 0
+        found = suggestions(filling.draft, self.recommender, filling.files, filling.cited, k=1, **self._citing)
+        grown: list[tuple[Path, int, int]] = []  # what follows a new citation stands further behind
+        for one in found:
+            path, size = one.place.path, len(filling.files.text(one.place.path))
+            end = one.end + sum(by for where, at, by in grown if where == path and at <= one.end)
+            number = filling.mark(path, end, one.marker)
+            try:
+                is_filled = self._fill(number, one.answer.context, one.place)
+            except (EOFError, KeyboardInterrupt):
+                filling.unmark(path, end, one.marker)
+                break
+            if is_filled:
+                cited += 1
+                grown.append((path, one.end, len(filling.files.text(path)) - size))
+            else:
+                filling.unmark(path, end, one.marker)
+        return cited
 
     def _search(self, context: Context, k: int) -> "tuple[Answer, list[DraftHit]]":
         """An answer, and its papers in the order in which they are shown."""

@@ -40,6 +40,13 @@ def parts_of(name: str) -> tuple[str, str, str]:
     return " ".join(words[:begins]), " ".join(words[begins:]), suffix
 
 
+def cited_as(paper: Paper) -> str:
+    """Authors and year as a text cites them: "Lavrenko & Croft 2001", "Vaswani et al. 2017"."""
+    names = [parts_of(name)[1] or name for name in paper.authors]
+    authors = f"{names[0]} et al." if len(names) > 2 else " & ".join(names)
+    return f"{authors or 'No author'} {paper.year or 'without year'}"
+
+
 def _fields(paper: Paper) -> dict[str, str]:
     """What the names of a pattern stand for."""
     family = parts_of(paper.authors[0])[1].split()[-1:] if paper.authors else []

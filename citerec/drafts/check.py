@@ -17,13 +17,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
-from citerec.contexts.markers import CitationMarker, Spans, Style, find_markers
-from citerec.contexts.sections import is_abstract
-from citerec.contexts.split import sentences_of, splitter
 from citerec.corpus.bibtex import HTML, values_of, without_html
 from citerec.corpus.matching import edition_name, folded, is_preprint, keys_of, same_author
-from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
-from citerec.drafts.base import Cited, Draft, Paragraph, Place, Source
+from citerec.drafts.base import Cited, Draft, Place, Source
 from citerec.drafts.bibliography import NO_ENTRIES, Entries, Entry, Unread
 from citerec.drafts.files import Files
 from citerec.drafts.matching import (
@@ -41,11 +37,12 @@ from citerec.drafts.matching import (
     same_title,
 )
 from citerec.drafts.read import is_markdown
+from citerec.drafts.sentences import draft_sentences, sentence_place
 from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, library_of, supporting_sentence
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry
 from citerec.files.text import names_in
-from citerec.records import MARKER, Context, Paper
+from citerec.records import Context, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.version import __version__
 
@@ -241,7 +238,7 @@ WRITING = Options(ignore=frozenset({"not-in-index"}))
 """While someone writes, what the index lacks is no fault."""
 
 _CODES = names_in(
-    "authors-differ, authors-missing, authors-placeholder, bibliography-unreadable, citation-needed, concern,"
+    "authors-differ, authors-missing, authors-placeholder, bibliography-unreadable, concern,"
     "corrected, doi-impossible, doi-unknown, entry-uncited, entry-unreadable, html-entity, key-duplicate, key-unknown,"
     "may-not-fit, newer-than-draft, not-found, not-in-index, other-work, place-open, preprint-published, retracted,"
     "title-differs, two-works, venue-differs, venue-unknown, version-differs, work-twice, year-differs"
@@ -662,6 +659,10 @@ def may_not_fit(material: Material) -> Problems:
             yield one.place, message, remedy
 
 
+_BEFORE_SIGN = re.compile(r"\s+(?=[.,;:!?)])")
+_AROUND = 600  # characters around a citing sentence that are read with it
+
+
 def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
     """What is said of each citation in the running text of an entry with a title; with `only`, of one key."""
     papers = {key: entry.paper for key, entry in material.cited.items() if entry.paper.title}
@@ -675,7 +676,7 @@ def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
         }
     library = library_of(tuple(papers.values()))
     for paragraph in material.draft.paragraphs:
-        sentences = _sentences(paragraph.text)
+        sentences = draft_sentences(paragraph.text)
         for at, sentence in enumerate(sentences):
             before, after = (" ".join(one.text for one in part) for part in (sentences[:at], sentences[at + 1 :]))
             claim = _BEFORE_SIGN.sub("", sentence.text)  # where the citation was
@@ -688,71 +689,8 @@ def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
                 verdict = (
                     DOES_NOT_FIT if fit is not None and not library.fits(fit) else SUPPORTS if supports else ON_TOPIC
                 )
-                place = _place(material, paragraph, sentence.text)
+                place = sentence_place(material.source(paragraph.path), paragraph, sentence.text)
                 yield Judgement(key, claim, verdict if says or fit is not None else "", says, place)
-
-
-# How `Paragraph` shows citations and places.
-_CITATION = re.compile(rf"\\cite\{{[^{{}}]*\}}|\[@[^\[\]]*\]|{re.escape(MARKER)}")
-_KEY = re.compile(r"@([\w:.#$%&+?<>~/-]*\w)")
-_ASIDE = re.compile(r"\W*(?:acknowl\w*|references|bibliography|funding|ethic\w*|author contributions)", re.IGNORECASE)
-_WRITTEN = (Style.AUTHOR_YEAR_PARENTHESES, Style.AUTHOR_YEAR_TEXT, Style.NUMBERED_BRACKETS)
-_REMEDY = "Cite what it rests on, if that is not your own work."
-_BEFORE_SIGN = re.compile(r"\s+(?=[.,;:!?)])")
-_AROUND = 600  # characters around a citing sentence that are read with it
-_BEGINNINGS = (12, 6, 3)  # words by which a sentence is found again in its file
-
-
-@check(Severity.NOTE, "a sentence that looks like it needs a citation")
-def citation_needed(material: Material) -> Problems:
-    """Goes by a small model (`citerec.discourse.worthiness`); not in the abstract, nor beside a citation or a place."""
-    model = shipped()
-    for paragraph in material.draft.paragraphs:
-        headline = paragraph.section or ""
-        if is_abstract(headline) or _ASIDE.match(headline):
-            continue
-        sentences = _sentences(paragraph.text)
-        places = [at for at, one in enumerate(sentences) if not one.cites and is_sentence(one.text)]
-        if not places:
-            continue
-        likely = model.probabilities([Placed(sentences, at, headline) for at in places])
-        for at, probability in zip(places, likely, strict=True):
-            if probability >= model.threshold:
-                message = f"this sentence may need a citation: {_shortened(sentences[at].text)}"
-                yield _place(material, paragraph, sentences[at].text), message, _REMEDY
-
-
-def _sentences(text: str) -> list[Sentence]:
-    """The sentences of a paragraph without its citations, those that are written by hand included: "(Lee, 2004)"."""
-    commands = [CitationMarker(*match.span(), Style.NUMBERED_BRACKETS, 1) for match in _CITATION.finditer(text)]
-    taken = Spans((one.start, one.end) for one in commands)
-    written = [one for one in find_markers(text, believed=_WRITTEN) if not taken(one.start, one.end)]
-    markers = sorted([*commands, *written], key=lambda one: one.start)
-    return [
-        Sentence(
-            " ".join(_CITATION.sub(" ", text[start:end]).split()),
-            any(start <= one.start < end for one in markers),
-            tuple(key for match in _CITATION.finditer(text, start, end) for key in _keys(match[0])),
-        )
-        for start, end in sentences_of(text, markers, splitter())
-    ]
-
-
-def _keys(citation: str) -> list[str]:
-    """The keys of a citation in the running text."""
-    return names_in(citation[6:-1]) if citation.startswith("\\cite") else _KEY.findall(citation)
-
-
-def _place(material: Material, paragraph: Paragraph, sentence: str) -> Place:
-    """Where a sentence stands in its file; what commands change in it is not compared."""
-    source = material.source(paragraph.path)
-    begins, ends = source.line_span(paragraph.line)
-    words = sentence.split()
-    for many in (len(words), *_BEGINNINGS):
-        pattern = r"\s+".join(map(re.escape, words[:many]))
-        if match := re.compile(pattern).search(source.text, begins):
-            return source.place(*match.span())
-    return source.place(begins, ends)
 
 
 def _shortened(sentence: str, most: int = 80) -> str:

@@ -54,6 +54,18 @@ class Filling:
         """The papers of the index that the draft cites, by key; no others of the bibliography, which may be large."""
         return self.bibliography.papers_of(one.key for one in self.draft.cited)
 
+    def mark(self, path: Path, at: int, marker: str) -> int:
+        """Makes a place at an offset of a file; its number."""
+        self.files.change(path, at, at, marker)
+        self.draft = read_draft(self.path, self.files)
+        places = enumerate(self.draft.places)
+        return next(number for number, one in places if one.path == path and at <= one.start <= at + len(marker))
+
+    def unmark(self, path: Path, at: int, marker: str) -> None:
+        """Takes back a place that was made."""
+        self.files.change(path, at, at + len(marker), "")
+        self.draft = read_draft(self.path, self.files)
+
     def cite(self, place: int, papers: Sequence[Paper], said: str = "") -> list[str]:
         """Cites papers at a place, by its number from 0; the places after it then have other numbers.
 

@@ -1,9 +1,10 @@
 """Reading drafts from files."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from citerec.drafts.base import Draft, Form, Source
+from citerec.drafts.base import Draft, Form, Paragraph, Source
 from citerec.drafts.files import Files
 from citerec.drafts.markdown import read_markdown
 from citerec.errors import InputError
@@ -45,7 +46,13 @@ def read_draft(path: Path, files: Files | None = None) -> Draft:
         return read_markdown(path, text)
     source = Source(path, text)
     places = (source.place(*match.span()) for match in re.finditer(re.escape(MARKER), text))
-    return Draft(text, tuple(places), form=Form("[", "]", "; "))
+    return Draft(text, tuple(places), paragraphs=tuple(_paragraphs(source)), form=Form("[", "]", "; "))
+
+
+def _paragraphs(source: Source) -> Iterator[Paragraph]:
+    """The paragraphs of plain text, between blank lines."""
+    for match in re.finditer(r"\S.*?(?=\n[ \t\r]*\n|\s*\Z)", source.text, re.DOTALL):
+        yield Paragraph(" ".join(match[0].split()), source.path, source.line(match.start()))
 
 
 def check_places(draft: Draft, path: Path) -> None:

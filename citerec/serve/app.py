@@ -48,6 +48,7 @@ from citerec.drafts.filling import Filling
 from citerec.drafts.matching import Mending
 from citerec.drafts.mending import mend_entries
 from citerec.drafts.online import OnlineMatcher, find_reference, verdicts_json
+from citerec.drafts.suggest import suggestions
 from citerec.errors import (
     BuildError,
     CiterecError,
@@ -61,7 +62,7 @@ from citerec.files.parallel import end_with
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Filters, paper_to_json
 from citerec.serve import schemas
-from citerec.serve.indexes import NotFoundError, known_papers, shown
+from citerec.serve.indexes import NotFoundError, find_papers, known_papers, shown
 from citerec.serve.schemas import draft_hits_json, place_json
 from citerec.serve.service import METRICS_FOLDER, BusyError, Call, CallOf, Service, ServiceOf, of_index
 from citerec.version import __version__
@@ -277,7 +278,8 @@ def _context(request: schemas.PlaceRequest, filling: Filling, system: Recommende
     """The context of the place; with other words in it if there are some."""
     if request.place is None and request.words is None:
         raise RequestError("there is neither a place nor words", "Give the number of a place, or words to search for.")
-    contexts = filling.draft.contexts(system.store, filling.cited, citing_id=request.citing, citing_title=request.title)
+    draft = filling.draft if filling.draft.text.strip() else replace(filling.draft, text=request.words or "")
+    contexts = draft.contexts(system.store, filling.cited, citing_id=request.citing, citing_title=request.title)
     context = contexts[-1 if request.place is None else request.place]
     if request.words is None:
         return context
@@ -287,6 +289,25 @@ def _context(request: schemas.PlaceRequest, filling: Filling, system: Recommende
 def _texts(filling: Filling) -> tuple[str, str]:
     """The draft and its bibliography as they are now."""
     return filling.files.text(filling.path), filling.files.text(_BIBLIOGRAPHY)
+
+
+@api.post("/drafts/suggest", response_model=schemas.DraftSuggestAnswer, tags=["drafts"])
+@of_index
+def suggest(request: schemas.DraftSuggestRequest, call: CallOf) -> dict[str, Any]:
+    """Sentences of a draft that may want a citation, and for which the index has a likely paper."""
+    system = call.system
+    with _filling(request, call) as filling:
+        options: dict[str, Any] = {"citing_id": request.citing, "citing_title": request.title, "most": request.most}
+        found = suggestions(filling.draft, system, filling.files, filling.cited, k=1, **options)
+    return {
+        "system": call.system_name,
+        "suggestions": [
+            _part(one, "sentence", "marker", "score")
+            | {"line": one.place.line, "start": one.place.start, "at": one.end}
+            | {"title": one.answer.hits[0].paper.title, "verdict": one.answer.hits[0].verdict}
+            for one in found
+        ],
+    }
 
 
 @api.post("/drafts/cite", response_model=schemas.DraftCiteAnswer, tags=["drafts"])
@@ -403,12 +424,16 @@ def _files(request: Any) -> Files:
 @api.get("/papers", response_model=schemas.PapersAnswer, tags=["papers"])
 @of_index
 def list_papers(request: Annotated[schemas.PapersQuery, Query()], call: CallOf) -> dict[str, Any]:
-    """Papers that share a word with `q`, best first, and pass the filters."""
+    """Papers that `q` names by title, authors, venue, year or id, best first; without it all, in order of id."""
+    index, filters = call.system.index, request.to_filters()
+    end = request.offset + request.limit
     # One more than is shown: it says whether there is another page.
-    system, limit = call.system, request.limit
-    ids = system.index.find(request.q.strip(), request.to_filters(), limit=limit + 1, offset=request.offset)
-    following = request.offset + limit if len(ids) > limit else None
-    return {"papers": list(map(paper_to_json, known_papers(system.store, ids[:limit]))), "next_offset": following}
+    if request.q.strip():
+        papers = find_papers(index, request.q, end + 1, filters)[request.offset :]
+    else:
+        papers = known_papers(index.store, index.find("", filters, limit=request.limit + 1, offset=request.offset))
+    following = end if len(papers) > request.limit else None
+    return {"papers": list(map(paper_to_json, papers[: request.limit])), "next_offset": following}
 
 
 @api.get("/papers/{paper_id:path}", response_model=schemas.OnePaperAnswer, tags=["papers"])

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec, TextDocument
 
 from citerec.contexts.topic import mentions
+from citerec.corpus.citation_keys import check_key, cited_as, own_entry
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
 from citerec.drafts.bibliography import Bibliography, read_entries
@@ -40,6 +41,7 @@ from citerec.drafts.matching import Match, match_entries
 from citerec.drafts.mending import mended
 from citerec.drafts.online import OnlineMatcher, OnlineSettings, find_reference
 from citerec.drafts.read import is_draft, is_markdown
+from citerec.drafts.suggest import Suggestion, place_after, suggestions
 from citerec.drafts.support import DOES_NOT_FIT, Judgement
 from citerec.errors import CiterecError, InputError, QueryError
 from citerec.files.text import one_line
@@ -213,6 +215,7 @@ class Workbench:
         self._current: Recommender | None = None
         self._last: dict[Path, Draft] = {}
         self._named: dict[Path, tuple[Path, ...]] = {}
+        self._suggested: dict[Path, list[Suggestion]] = {}
         self._matches = Matches()
         # Bibliographies on the disk, and what they are with the entries that were sent to the editor: not every editor
         # says what it holds.
@@ -375,7 +378,34 @@ class Workbench:
             source, line = Source(view.path, view.text), _LINE.search(error.message)
             span = source.line_span(int(line[1]) if line else 1)
             return [Finding.at(source, span, "unreadable-draft", Severity.NOTE, error.message, error.remedy)]
-        return findings_of(self._material(view, draft), replace(WRITING, online=bool(self.services)))
+        found = findings_of(self._material(view, draft), replace(WRITING, online=bool(self.services)))
+        return found + list(self._suggestions(view))
+
+    def suggest(self, view: View) -> None:
+        """Looks for sentences that may want a citation, and for which the index has a likely paper."""
+        if self.recommender:
+            draft, bibliography = self.draft(view), self.bibliography(view)
+            cited = bibliography.papers_of(one.key for one in draft.cited)
+            found = suggestions(draft, self.recommender, view.files(), cited, k=1)
+            self._suggested[view.path] = [one for one in found if one.place.path.resolve() == view.path]
+
+    def _suggestions(self, view: View) -> Iterator[Finding]:
+        """The sentences that were found and are still there."""
+        source = Source(view.path, view.text)
+        for one in self._suggested.get(view.path, ()):
+            if (start := view.text.find(one.sentence)) >= 0:
+                message = f"this sentence may want a citation, such as {_title(one.answer.hits[0].paper)}"
+                span = start, start + len(one.sentence)
+                yield Finding.at(
+                    source, span, "may-want-citation", Severity.NOTE, message, "Its code actions cite papers."
+                )
+
+    def sentence_place(self, view: View, at: int) -> tuple[View, Place]:
+        """A view with a place at the end of the sentence that an offset is in, and the place."""
+        draft = self._last.get(view.path) or self.draft(view)
+        end, marker = place_after(draft, view.path, view.text, at)
+        marked = view.with_text(f"{view.text[:end]}{marker}{view.text[end:]}")
+        return marked, Source(view.path, marked.text).place(end, end + len(marker))
 
     def judgement(self, view: View, key: str, line: int) -> Judgement | None:
         """What is said of the citation of a key at a line, from 1: whether its paper fits, and what it says."""
@@ -481,6 +511,7 @@ _TITLE, _QUOTED, _START, _LONGEST = 80, 240, 300, 100  # characters that are sho
 _SUFFIXES = {"latex": ".tex", "tex": ".tex", "markdown": ".md", "quarto": ".qmd", "plaintext": ".txt", "bibtex": ".bib"}
 _NO_NAME = re.compile(r"[^\w.-]+")  # of an address without a file, such as untitled:Untitled-1
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|])")
+_HINTS = ("place-open", "may-want-citation")
 _SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
     Severity.WARNING: types.DiagnosticSeverity.Warning,
@@ -619,8 +650,12 @@ class Server(LanguageServer):
         await asyncio.sleep(pause)
         if path in self.documents() and path.suffix:  # of any other kind that is no draft, that is said
             self.publish(path, await self.tried(self.bench.findings, self.view_of(path)) or [])
-            # While somebody types, an entry is not whole.
-            if self.bench.services and not pause and await self.tried(self.bench.ask, self.view_of(path), asks=True):
+            if pause:  # while somebody types, sentences and entries are not whole
+                return
+            await self.tried(self.bench.suggest, self.view_of(path))
+            self.publish(path, await self.tried(self.bench.findings, self.view_of(path)) or [])
+            may_ask = bool(self.bench.services)
+            if may_ask and await self.tried(self.bench.ask, self.view_of(path), asks=True):
                 self.publish(path, await self.tried(self.bench.findings, self.view_of(path)) or [])
 
     def publish(self, draft: Path, findings: list[Finding]) -> None:
@@ -668,6 +703,20 @@ class Server(LanguageServer):
             actions[title] = types.CodeAction(title, types.CodeActionKind.QuickFix, edit=self.edit({path: [edit]}))
         return list(actions.values())
 
+    def entries(self, path: Path) -> Iterator[tuple[Paper, int, int]]:
+        """The entries of a bibliography, each with where its key is."""
+        files = self.view_of(path).files()
+        source = Source(path, files.text(path) if files.exists(path) else "")
+        for one in read_entries([path], files).entries:
+            if own := own_entry(one.paper):
+                start = source.text.find(one.paper.bibtex or "", source.line_span(one.line)[0])
+                yield one.paper, start + own.start("key"), start + own.end("key")
+
+    def location(self, path: Path, start: int, end: int) -> types.Location:
+        """Where some characters of a file are."""
+        text = self.view_of(path).files().text(path)
+        return types.Location(self.uri(path), self.lines(path, text).range(start, end))
+
     def entry_edit(self, view: View, offer: Offer) -> Changes:
         """The edit that adds the entry of a paper to the bibliography of a draft.
 
@@ -693,7 +742,7 @@ class Server(LanguageServer):
 def _diagnostic(finding: Finding, source: Source, lines: Lines) -> types.Diagnostic:
     start = source.line_span(finding.line)[0] + finding.column - 1
     end = source.line_span(finding.end_line)[0] + finding.end_column - 1
-    severity = types.DiagnosticSeverity.Hint if finding.code == "place-open" else _SEVERITIES[finding.severity]
+    severity = types.DiagnosticSeverity.Hint if finding.code in _HINTS else _SEVERITIES[finding.severity]
     message = f"{finding.message}. {finding.remedy}"
     return types.Diagnostic(lines.range(start, end), message, severity, finding.code, source="citerec")
 
@@ -729,10 +778,10 @@ async def completion(ls: Server, params: types.CompletionParams) -> types.Comple
 def _item(uri: str, typed: Typed, span: types.Range, number: int, offer: Offer) -> types.CompletionItem:
     add_entry = types.Command("Add the entry", ADD_ENTRY, arguments=[uri, offer.key, offer.paper_id])
     return types.CompletionItem(
-        label=offer.key,
+        label=f"{cited_as(offer.paper)} · {shown(_title(offer.paper), _TITLE)}",
         kind=types.CompletionItemKind.Reference,
         detail=_in_line(offer.paper),
-        label_details=types.CompletionItemLabelDetails(description=shown(offer.paper.title, _TITLE)),
+        label_details=types.CompletionItemLabelDetails(description=offer.key),
         # What matches is decided here, by authors and titles too: the editor must keep all items, in this order.
         filter_text=typed.text or None,
         sort_text=f"{number:04}",
@@ -813,7 +862,9 @@ async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.
 def _actions(ls: Server, view: View, params: types.CodeActionParams) -> list[types.CodeAction]:
     unknown = [one for one in params.context.diagnostics if one.code == "key-unknown"]
     actions = [action for diagnostic in unknown for action in _key_actions(ls, view, diagnostic)]
-    return actions + _place_actions(ls, view, params.range)
+    actions += _place_actions(ls, view, params.range)
+    was_asked = params.context.trigger_kind != types.CodeActionTriggerKind.Automatic
+    return actions or (_sentence_actions(ls, view, params.range.start) if was_asked else [])
 
 
 def _place_actions(ls: Server, view: View, span: types.Range) -> list[types.CodeAction]:
@@ -834,6 +885,21 @@ def _place_actions(ls: Server, view: View, span: types.Range) -> list[types.Code
     return actions
 
 
+def _sentence_actions(ls: Server, view: View, position: types.Position) -> list[types.CodeAction]:
+    """Papers to cite at the end of the sentence that the cursor is in, where no place is."""
+    lines = ls.lines(view.path, view.text)
+    marked, place = ls.bench.sentence_place(view, lines.offset(position))
+    offers, _ = ls.bench.best(marked, place, _ACTIONS)
+    ls.remember(view.path, offers)
+    actions, at = [], lines.range(place.start, place.start)
+    for offer in offers:
+        citation = f" {ls.bench.draft(view).citation(place, [offer.key])}"
+        changes = {view.path: [types.TextEdit(at, citation)]} | (ls.entry_edit(view, offer) if offer.is_new else {})
+        title = f"Cite for this sentence {offer.key}: {shown(_title(offer.paper), _TITLE)}"
+        actions.append(types.CodeAction(title, types.CodeActionKind.QuickFix, edit=ls.edit(changes)))
+    return actions
+
+
 def _key_actions(ls: Server, view: View, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
     fix, actions, lines = types.CodeActionKind.QuickFix, [], ls.lines(view.path, view.text)
     view_uri = ls.uri(view.path)
@@ -850,6 +916,67 @@ def _key_actions(ls: Server, view: View, diagnostic: types.Diagnostic) -> list[t
         edit = ls.edit({view.path: [types.TextEdit(diagnostic.range, near)]})
         actions.append(types.CodeAction(f"Change {key} to {near}", fix, [diagnostic], edit=edit))
     return actions
+
+
+async def definition(ls: Server, params: types.DefinitionParams) -> list[types.Location]:
+    """The entries of the key that the cursor is in."""
+    found = await ls.tried(_uses, ls, params.text_document.uri, params.position) or {}
+    return [ls.location(path, *span) for path, spans in found.items() if not is_draft(path) for span in spans]
+
+
+async def references(ls: Server, params: types.ReferenceParams) -> list[types.Location]:
+    """Where the key that the cursor is in is cited, and its entries."""
+    found = await ls.tried(_uses, ls, params.text_document.uri, params.position) or {}
+    return [ls.location(path, *span) for path, spans in found.items() for span in spans]
+
+
+async def rename(ls: Server, params: types.RenameParams) -> types.WorkspaceEdit | None:
+    """The key that the cursor is in with another name, in its entries and in all drafts that are open."""
+    if await ls.tried(check_key, params.new_name) is None:
+        return None
+    found = await ls.tried(_uses, ls, params.text_document.uri, params.position) or {}
+    changes = {
+        path: [types.TextEdit(ls.location(path, *one).range, params.new_name) for one in sorted(set(spans))]
+        for path, spans in found.items()
+    }
+    return ls.edit({path: edits for path, edits in changes.items() if edits})
+
+
+async def symbols(ls: Server, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+    """The entries of a bibliography."""
+    path = ls.path(params.text_document.uri)
+    listed = []
+    for entry, start, end in ls.entries(path) if path.suffix.lower() == ".bib" else ():
+        whole = ls.location(path, start, end).range
+        kind, title = types.SymbolKind.Constant, shown(_title(entry), _TITLE)
+        listed.append(types.DocumentSymbol(entry.paper_id or title, kind, whole, whole, detail=title))
+    return listed
+
+
+def _uses(ls: Server, uri: str, position: types.Position) -> dict[Path, list[tuple[int, int]]]:
+    """Where the key at a position is cited in the drafts that are open, and where it is the key of an entry."""
+    path = ls.path(uri)
+    text = ls.view_of(path).files().text(path)
+    at = ls.lines(path, text).offset(position)
+    if is_draft(path):
+        typed, bibs = typed_at(path, text, at), {*ls.bench.paths(ls.view_of(path))}
+        key = typed.key if typed else ""
+    else:
+        bibs = {path}
+        key = next((one.paper_id for one, start, end in ls.entries(path) if start <= at <= end), "")
+    found = defaultdict[Path, list[tuple[int, int]]](list)
+    views = [ls.view_of(one) for one in ls.documents() if key and is_draft(one)]
+    for view in views:
+        if bibs.isdisjoint(ls.bench.paths(view)):
+            continue
+        files = view.files()
+        with contextlib.suppress(InputError):  # what is wrong with a draft is said there
+            for one in ls.bench.draft(view).cited:
+                if one.key == key:
+                    found[one.path.resolve()].append(one.in_text(files.text(one.path)))
+    for bib in sorted(bibs):
+        found[bib] += [(start, end) for one, start, end in ls.entries(bib) if one.paper_id == key]
+    return found
 
 
 async def did_open(ls: Server, params: types.DidOpenTextDocumentParams) -> None:
@@ -970,6 +1097,10 @@ def make_server(options: Options) -> Server:
     server.feature(types.COMPLETION_ITEM_RESOLVE)(resolved)
     server.feature(types.TEXT_DOCUMENT_HOVER)(hover)
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION, actions)(code_action)
+    server.feature(types.TEXT_DOCUMENT_DEFINITION)(definition)
+    server.feature(types.TEXT_DOCUMENT_REFERENCES)(references)
+    server.feature(types.TEXT_DOCUMENT_RENAME)(rename)
+    server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)(symbols)
     server.feature(types.TEXT_DOCUMENT_DID_OPEN)(did_open)
     server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(did_change)
     server.feature(types.TEXT_DOCUMENT_DID_SAVE)(did_save)

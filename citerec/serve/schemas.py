@@ -87,7 +87,7 @@ class PapersQuery(FiltersModel, IndexQuery):
     """Which papers to list, and which page of the list."""
 
     q: str = Field(default="", max_length=1000, examples=["term weighting"])
-    """Words; without any, all papers in order of id."""
+    """Words of titles, names of authors, a venue, a year, or an id; without any, all papers in order of id."""
     offset: int = Field(default=0, ge=0, le=10_000)
     """How many papers to skip."""
     limit: int = Field(default=20, ge=1, le=100, examples=[5])
@@ -191,6 +191,15 @@ class DraftCiteRequest(_CitedRequest):
 
     place: int = Field(ge=0)
     """The place, by its number from 0."""
+
+
+class DraftSuggestRequest(DraftRequest):
+    """A draft in which sentences may want a citation."""
+
+    model_config = _example_of_draft()
+
+    most: int = Field(default=10, ge=1, le=40)
+    """How many sentences."""
 
 
 class DraftCheckRequest(DraftRequest):
@@ -405,6 +414,15 @@ class DraftSayAnswer(_WrittenAnswer, _CitedAnswer):
 
     draft: str | None
     """The draft with the papers cited at the place and the text behind its sentence; null without one."""
+
+
+class DraftSuggestAnswer(_IndexAnswer):
+    """Sentences that may want a citation, most likely first."""
+
+    system: str
+    suggestions: list[dict[str, Any]]
+    """Each with the `sentence`, its `line` and `start`, where its citation goes (`at`, in characters) and what
+    marks a place there (`marker`), a `score` from 0 to 1, and the `title` and `verdict` of the first paper."""
 
 
 class DraftCheckAnswer(_IndexAnswer):

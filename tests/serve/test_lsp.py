@@ -82,17 +82,17 @@ def test_a_completion_offers_what_fits_then_the_bibliography_and_adds_the_entry(
     editor.open(path := draft(folder, "completion"), LATEX)
     items = completions(editor, path)
     assert len(items) == 6
-    assert items[5]["label"] == "robertson2009bm25" and "command" not in items[5]  # the index lacks it
+    assert items[5]["textEdit"]["newText"] == "robertson2009bm25" and "command" not in items[5]  # the index lacks it
     new = items[1]
     shown = editor.ask("completionItem/resolve", **new)["documentation"]["value"]
     assert "**TLDR:**" in shown and "Not in your bibliography" in shown
     accepted = applied(LATEX, [new["textEdit"]])
-    assert f"\\cite{{{new['label']}}}." in accepted
+    assert f"\\cite{{{new['textEdit']['newText']}}}." in accepted
     editor.change(path, accepted)
     editor.ask("workspace/executeCommand", **{key: new["command"][key] for key in ("command", "arguments")})
     (change,) = editor.applied.pop()["documentChanges"]
     assert change["textDocument"]["uri"] == (path.parent / "refs.bib").as_uri()
-    assert f"{{{new['label']}," in change["edits"][0]["newText"]
+    assert f"{{{new['textEdit']['newText']}," in change["edits"][0]["newText"]
     # The file on the disk is not saved yet, but the server knows what it has sent.
     (left,) = editor.diagnostics(path, lambda all: not any(one["code"] == "place-open" for one in all))
     assert left["message"].startswith("robertson2009bm52 has no entry")
@@ -102,7 +102,10 @@ def test_what_is_typed_narrows_the_completion_also_in_a_draft_that_is_not_closed
     text = LATEX.replace(r"\cite{?}", r"\cite{beyond").replace(r"\citep[see]{robertson2009bm25", r"\emph{\cite{")
     editor.open(path := draft(folder, "typed", text), text)
     (found, *_) = completions(editor, path, column=units(f"{SENTENCE}\\cite{{beyond"))
-    assert (found["label"], found["filterText"]) == ("robertson2009bm25", "beyond")  # by a word of its title
+    assert (found["textEdit"]["newText"], found["filterText"]) == (
+        "robertson2009bm25",
+        "beyond",
+    )  # by a word of its title
     assert applied(text, [found["textEdit"]]).count(r"\cite{robertson2009bm25") == 1
     assert completions(editor, path, column=4) == []  # no citation there
 
@@ -132,7 +135,7 @@ def test_markdown_with_carriage_returns_and_a_bibliography_that_is_missing(edito
     assert make == {"kind": "create", "uri": path.with_name("new.bib").as_uri(), "options": {"ignoreIfExists": True}}
     assert applied(text, cite["edits"]).endswith(f"{SENTENCE}[see @{key}, p. 3].\r\n")
     assert entry["edits"][0]["newText"].startswith("@")
-    assert completions(editor, path, 3, units(f"{SENTENCE}[see @?"))[0]["label"] == key
+    assert completions(editor, path, 3, units(f"{SENTENCE}[see @?"))[0]["textEdit"]["newText"] == key
 
 
 def test_a_citation_says_what_its_paper_says(editor: Editor, folder: Path) -> None:
@@ -178,6 +181,37 @@ def test_diagnostics_and_hover_follow_the_text_and_offer_fixes(editor: Editor, f
     assert "Close its braces" in unreadable["message"]
 
 
+def test_a_key_is_followed_and_renamed(editor: Editor, folder: Path) -> None:
+    path = draft(folder, "navigation")
+    bib, column = path.with_name("refs.bib"), LATEX.splitlines()[4].index("bm25")
+    editor.open(path, LATEX)
+    (entry,) = editor.at("textDocument/definition", path, 4, column)
+    assert (entry["uri"], entry["range"]["start"]) == (bib.as_uri(), {"line": 0, "character": 9})
+    uses = editor.at("textDocument/references", path, 4, column, context={"includeDeclaration": True})
+    assert {one["uri"] for one in uses} == {path.as_uri(), bib.as_uri()}
+    edit = editor.at("textDocument/rename", path, 4, column, newName="Robertson09")
+    edits = {change["textDocument"]["uri"]: change["edits"] for change in edit["documentChanges"]}
+    assert applied(LATEX, edits[path.as_uri()]) == LATEX.replace("{robertson2009bm25", "{Robertson09")
+    assert applied(BIB, edits[bib.as_uri()]) == BIB.replace("robertson2009bm25", "Robertson09")
+    assert editor.at("textDocument/rename", path, 4, column, newName="no key, this") is None
+    editor.open(bib, BIB, "bibtex")
+    (symbol,) = editor.ask("textDocument/documentSymbol", textDocument={"uri": bib.as_uri()})
+    assert (symbol["name"], symbol["detail"][:17]) == ("robertson2009bm25", "The Probabilistic")
+
+
+def test_papers_for_a_sentence_that_nobody_marked(editor: Editor, folder: Path) -> None:
+    text = LATEX.replace(r" \cite{?}", "")
+    editor.open(path := draft(folder, "unmarked", text), text)
+    hints = editor.diagnostics(path, lambda all: any(one["code"] == "may-want-citation" for one in all))
+    (hint,) = (one for one in hints if one["code"] == "may-want-citation")
+    assert hint["range"]["start"] == {"line": 2, "character": 0}
+    first = editor.actions(path, hint["range"])[0]
+    change = next(one for one in first["edit"]["documentChanges"] if one["textDocument"]["uri"] == path.as_uri())
+    key = first["title"].removeprefix("Cite for this sentence ").partition(":")[0]
+    assert applied(text, change["edits"]) == text.replace("retrieval.", rf"retrieval \citep{{{key}}}.")
+    assert editor.actions(path, {"start": {"line": 4, "character": 0}, "end": {"line": 4, "character": 0}})
+
+
 def test_an_unsaved_bibliography_and_a_chapter_of_a_larger_draft(editor: Editor, folder: Path) -> None:
     book = "\\documentclass{book}\n\\begin{document}\n\\input{1.1-one}\n\\bibliography{refs}\n\\end{document}\n"
     path = draft(folder, "parts", book)
@@ -216,7 +250,8 @@ def test_a_client_that_counts_bytes_and_has_no_index(folder: Path) -> None:
         found = editor.diagnostics(path, lambda all: len(all) == 2)
         assert found[0]["range"]["start"]["character"] == len(SENTENCE.encode())
         items = completions(editor, path, column=len(f"{SENTENCE}\\cite{{?".encode()))
-        assert [item["label"] for item in items] == ["robertson2009bm25"]
+        (label,) = (item["label"] for item in items)
+        assert label == "Robertson & Zaragoza 2009 · The Probabilistic Relevance Framework: BM25 and Beyond"
         editor.tell("exit")  # without saying goodbye
         assert editor.process.wait(30) == 1
     finally:

@@ -19,6 +19,10 @@ TEX = (
     "The pages of the web are ranked by their links \\citep{vaswani, ?}.\n"
 )
 BIB = "@misc{vaswani,\n  title = {Attention Is All You Need},\n  year = {2017}\n}\n"
+UNMARKED = (
+    "We describe our own system in this paper. "
+    "Recurrent networks with gated memory cells learn dependencies across long sequences.\n"
+)
 HTML = "<img src=x onerror='window.ran=1'><script>window.ran=1</script>"
 SECONDS = 20_000
 WATCH = "addEventListener('securitypolicyviolation', (event) => (window.violations ??= []).push(event.blockedURI))"
@@ -159,6 +163,52 @@ def test_filters_and_other_words(open_page: Open) -> None:
     page.fill("#fields", "Alchemy")
     page.keyboard.press("Tab")
     expect(page.locator("#papers-problem")).to_contain_text("Alchemy")
+
+
+def test_a_paragraph_without_a_place(open_page: Open) -> None:
+    page = open_page()
+    paste(page, UNMARKED, "")
+    expect(page.locator("#places-heading")).to_have_text("0 places")
+    page.click("#first")
+    expect(page.locator("#suggestions button")).to_contain_text("Long Short-Term Memory")
+    page.click("#suggestions button")
+    expect(page.locator("#papers h3").first).to_have_text("Long Short-Term Memory")
+    assert "sequences \\cite{?}." in page.input_value("#text")
+    page.locator("#papers li button", has_text="Insert").first.click()
+    expect(page.locator("#done")).to_be_visible()
+    page.click("#check-now")
+    expect(page.locator("#check-summary")).to_have_text("Nothing to mend.")
+
+
+def test_words_alone_and_the_library(open_page: Open) -> None:
+    page = open_page()
+    paste(page, "", "")
+    page.fill("#words", "attention for translation")
+    page.keyboard.press("Enter")
+    expect(page.locator("#papers h3").first).to_have_text("Attention Is All You Need")
+    page.click("#tab-library")
+    expect(page.locator("#library h3")).to_have_count(20)
+    page.fill("#library-words", "vaswani")
+    page.keyboard.press("Enter")
+    expect(page.locator("#library h3").first).to_have_text("Attention Is All You Need")
+    page.locator("#library summary").first.click()
+    page.click("#library button:has-text('Copy key')")
+    expect(page.locator("#status")).to_have_text("vaswani2017attention copied.")
+    page.click("#library button:has-text('Copy BibTeX')")
+    expect(page.locator("#status")).to_have_text("The entry copied.")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("@inproceedings{vaswani2017attention,")
+
+
+def test_a_draft_is_checked(open_page: Open) -> None:
+    page = open_page()
+    bib = BIB.replace("2017", "2019")
+    paste(page, "Attention suffices to translate \\cite{vaswani,nobody}.\n", bib)
+    page.click("#tab-check")
+    expect(page.locator("#findings")).to_contain_text("nobody has no entry in the bibliography")
+    expect(page.locator("#online")).to_be_hidden()  # this server asks no services
+    page.click("#findings button:has-text('Change year to 2017')")
+    expect(page.locator("#findings")).not_to_contain_text("year")
+    assert text_of(page, "bib") == bib.replace("2019", "2017")
 
 
 def test_html_is_text(open_page: Open) -> None:

@@ -1,12 +1,15 @@
 // The page: the draft is read, papers are found for a place of it, and inserted.
 
 import { ApiError, ask, giveUp, hasToken, isOvertaken, useToken } from "./api.js";
-import { copy, get, make, say, show, showProblem } from "./dom.js";
+import { copy, counted, get, make, say, show, showProblem } from "./dom.js";
 import * as editor from "./editor.js";
+import * as checks from "./check.js";
+import * as library from "./library.js";
+import * as panels from "./panels.js";
 import * as papers from "./papers.js";
 import * as places from "./places.js";
 import * as search from "./search.js";
-import { canUndo, change, forget, keep, state, toUnits, undo } from "./state.js";
+import { canUndo, change, exampleOf, forget, keep, state, toUnits, undo } from "./state.js";
 import { about, sure } from "./words.js";
 
 const PAUSE = 600; // milliseconds without a key after which the draft is read again
@@ -70,7 +73,9 @@ async function readDraft() {
       if (sent.text === state.draft.text) editor.showMarks(answer.places);
       editor.showFile();
       places.showPlaces(answer);
+      showStart();
       keep();
+      if (panels.isShown("check")) checks.check();
     },
     get("draft-problem"),
     readDraft,
@@ -123,19 +128,27 @@ async function choose(number, focus = false) {
     papers.showPapers([]);
     show(get("sure"), "");
     get("more").hidden = true;
+    get("done").hidden = true;
     get("start").hidden = false;
-    get("start-example").hidden = !state.isExample;
-    return;
+    return showStart();
   }
   editor.reveal(place.start, place.end);
   await find(focus);
   if (focus && matchMedia("(max-width: 55rem)").matches) get("papers-heading").scrollIntoView();
 }
 
+/** Shows what a newcomer can do. */
+function showStart() {
+  get("start-example").hidden = !state.isExample;
+  get("first").textContent = read?.places.length === 0 ? "Suggest places" : "Find papers for the first place";
+}
+
 async function find(focus = false) {
   const words = state.words.trim();
   if (state.place === null && !words) return;
+  panels.showPanel("papers");
   get("start").hidden = true;
+  get("done").hidden = true;
   search.showSought(read?.places[state.place]);
   search.setBusy(true);
   const wanted = { ...request(), filters: search.filters(), k, own_first: state.ownFirst };
@@ -207,6 +220,7 @@ async function afterChange(number, hadFocus, told) {
   await choose(next, hadFocus);
   if (next === null) {
     get("start").hidden = true;
+    get("done").hidden = false;
     say(`${told} No place is left: copy or save both files.`);
     if (hadFocus) get("places-heading").focus();
   } else say(`${told} Next: line ${left[next].line}.`);
@@ -220,6 +234,34 @@ async function takeBack() {
   state.place = null;
   editor.showFile();
   await afterChange(undone.place, papers.hasFocus(), `${undone.keys.join(", ")} taken back.`);
+}
+
+/** Shows sentences that may want a citation, and for which the index has papers. */
+async function suggest() {
+  say("Looking for sentences that may want a citation…");
+  const sent = request();
+  await attempt(
+    async () => {
+      const { suggestions } = await ask("suggest", "drafts/suggest", sent);
+      if (sent.text !== state.draft.text) return;
+      const unit = toUnits(sent.text);
+      places.showSuggestions(suggestions.map((one) => ({ ...one, at: unit(one.at) })));
+      say(suggestions.length ? `${counted(suggestions.length, "sentence")} may want a citation.` : "No sentence seems to want a citation that this index has.");
+    },
+    get("draft-problem"),
+    suggest,
+  );
+}
+
+/** Makes a place at the end of a suggested sentence, and finds papers for it. */
+async function takeSuggestion({ at, marker }) {
+  const { text } = state.draft;
+  change(`${text.slice(0, at)}${marker}${text.slice(at)}`, state.bib.text, ["A place"], null);
+  editor.showFile("draft");
+  get("undo").disabled = !canUndo();
+  if (!(await readDraft())) return;
+  const place = read.places.find((one) => one.start >= at);
+  if (place) await choose(place.number, true);
 }
 
 /** Shows a generated text that cites the picked papers, or else the first three. */
@@ -311,11 +353,24 @@ async function start() {
   get("undo").disabled = !canUndo();
   editor.showFile();
   if (!(await attempt(showIndexes, get("draft-problem"), start))) return;
+  if (state.isExample && state.draft.text === exampleOf()) await attempt(showExample, get("draft-problem"), start);
   const words = state.words;
   if (!(await readDraft())) return;
   if (state.place === null) return choose(null);
   if (words) await find();
   else await choose(state.place);
+}
+
+/** The example is of the index: of its own papers, if it lacks those of the example that the page brings. */
+async function showExample() {
+  const index = state.index ? `&index=${encodeURIComponent(state.index)}` : "";
+  const named = await ask("example", `papers?q=${encodeURIComponent("Long Short-Term Memory")}&limit=1${index}`);
+  if (/^long short.term memory$/i.test(named.papers[0]?.title ?? "")) return;
+  const { papers: some } = await ask("example", `papers?q=&limit=100${index}`);
+  some.sort((one, other) => (other.citation_count ?? 0) - (one.citation_count ?? 0));
+  state.draft.text = exampleOf(some.filter((one) => one.title).slice(0, 3));
+  state.bib.text = "";
+  editor.showFile("draft");
 }
 
 function startOver() {
@@ -328,12 +383,17 @@ function startOver() {
 }
 
 editor.setUp({ onEdit, onPlace: (number) => choose(number) });
-places.setUp({ choose });
+places.setUp({ choose, takeSuggestion });
+panels.setUp({ check: checks.check, library: () => library.browse() });
+checks.setUp({ request, attempt, onChange: () => (editor.showFile(), (get("undo").disabled = !canUndo()), readDraft()) });
+library.setUp({ attempt, insert });
 papers.setUp({ insert, onPick: showPicked });
 search.setUp({ search: (hasWords) => ((k = PAGE), find(hasWords)), leave: papers.focusFirst });
 document.addEventListener("keydown", onKey);
 const clicks = {
-  first: () => choose(0, true),
+  first: () => (read?.places.length ? choose(0, true) : suggest()),
+  suggest,
+  "check-now": () => panels.showPanel("check"),
   more: () => ((k += PAGE), find()),
   insert: () => insert(papers.pickedIds()),
   undo: takeBack,

@@ -21,6 +21,9 @@ export function show(element, text) {
   element.hidden = !text;
 }
 
+/** "1 error", "2 errors". */
+export const counted = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+
 let clearing;
 
 /** Says something in the bar at the bottom; screen readers read it. */

@@ -2,7 +2,7 @@
 
 import { get, make, step } from "./dom.js";
 import { state } from "./state.js";
-import { about, times } from "./words.js";
+import { about, links, times } from "./words.js";
 
 const list = get("papers");
 const picked = new Set();
@@ -114,16 +114,13 @@ function why(hit) {
 }
 
 function more(hit) {
-  const doi = hit.external_ids?.DOI;
-  const link = doi && make("a", { href: `https://doi.org/${encodeURI(doi)}`, target: "_blank", rel: "noopener noreferrer" }, "Open by its DOI");
   const also = (hit.also ?? []).map((other) => [other.title, other.venue, other.year].filter(Boolean).join(", "));
-  if (!hit.abstract && !link && !also.length) return null;
   return make(
     "details",
     {},
     make("summary", {}, "Abstract and links"),
     hit.abstract && make("p", {}, hit.abstract),
     also.length && make("p", {}, make("b", {}, "Other editions: "), also.join("; ")),
-    link && make("p", {}, link),
+    links(hit),
   );
 }

@@ -7,8 +7,14 @@ import { withMark } from "./words.js";
 
 const list = get("places");
 
-/** Sets what happens when a place is chosen: `choose(number)`. */
-export function setUp({ choose }) {
+let suggestions = [];
+
+/** Sets what happens when a place is chosen, `choose(number)`, or a suggestion, `takeSuggestion(suggestion)`. */
+export function setUp({ choose, takeSuggestion }) {
+  get("suggestions").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) takeSuggestion(suggestions[button.dataset.number]);
+  });
   list.addEventListener("keydown", (event) => step(event, [...list.querySelectorAll("button")], state.shortcuts));
   list.addEventListener("click", (event) => {
     const button = event.target.closest("button");
@@ -22,10 +28,30 @@ export function showPlaces(answer) {
   list.replaceChildren(...answer.places.map(item));
   const count = answer.places.length;
   get("places-heading").textContent = count === 1 ? "1 place" : `${count} places`;
-  const none = `No place wants a citation. Write ${answer.marker} where one is missing, or use “Add a place”.`;
+  const none = `No place wants a citation. Write ${answer.marker} where one is missing, use “Add a place”, or let places be suggested.`;
   show(get("places-note"), count ? "" : none);
   showRemarks(answer);
+  showSuggestions([]); // those that were shown are of the draft as it was
   if (hadFocus) (list.querySelector("[aria-current]") ?? list.querySelector("button") ?? get("places-heading")).focus();
+}
+
+/** Shows sentences that may want a citation. */
+export function showSuggestions(found) {
+  suggestions = found;
+  get("suggested").hidden = !found.length;
+  const items = found.map((one, number) =>
+    make(
+      "li",
+      {},
+      make(
+        "button",
+        { type: "button", "data-number": number },
+        make("span", { class: "where" }, `Line ${one.line} · ${one.title}`),
+        make("span", { class: "sentence" }, one.sentence),
+      ),
+    ),
+  );
+  get("suggestions").replaceChildren(...items);
 }
 
 /** Shows which place is chosen. */

@@ -2,6 +2,14 @@
 
 const KEPT = "citerec";
 
+/** The example; with papers, one that is about them. */
+export function exampleOf(papers = []) {
+  if (!papers.length) return EXAMPLE;
+  const about = (title) => title.replace(/[.?!\s]+$/, "").replace(/[\\{}$&#%_^~]/g, "");
+  const sentences = papers.map((one) => `There is work on ${about(one.title)} \\cite{?}.`);
+  return `\\title{A short example}\n\\section{Introduction}\n${sentences.join("\n")}\n`;
+}
+
 const EXAMPLE = String.raw`\title{A short example}
 \section{Introduction}
 Recurrent networks with gated memory cells learn dependencies across long sequences \cite{?}.

@@ -1,6 +1,8 @@
 // What is known of a paper, in words.
 
-import { make } from "./dom.js";
+import { ask } from "./api.js";
+import { copy, make, say } from "./dom.js";
+import { state } from "./state.js";
 
 const MOST_AUTHORS = 3;
 
@@ -11,6 +13,30 @@ export function about(paper) {
   const parts = [paper.authors.slice(0, MOST_AUTHORS).join(", ") + more, paper.venue, paper.year ?? "year unknown"];
   if (cited != null) parts.push(cited === 1 ? "1 citation" : `${cited.toLocaleString("en")} citations`);
   return parts.filter(Boolean).join(" · ");
+}
+
+/** Links of a paper, and buttons that copy its entry and its key. */
+export function links(paper) {
+  const doi = paper.external_ids?.DOI;
+  const there = { target: "_blank", rel: "noopener noreferrer" };
+  return make(
+    "p",
+    { class: "row" },
+    doi && make("a", { href: `https://doi.org/${encodeURI(doi)}`, ...there }, "Open by its DOI"),
+    make("button", { type: "button", class: "quiet", onclick: () => copyEntry(paper, false) }, "Copy BibTeX"),
+    make("button", { type: "button", class: "quiet", onclick: () => copyEntry(paper, true) }, "Copy key"),
+  );
+}
+
+async function copyEntry(paper, isKey) {
+  const index = state.index ? `?index=${encodeURIComponent(state.index)}` : "";
+  try {
+    const { bibtex } = await ask("entry", `papers/${encodeURIComponent(paper.paper_id)}${index}`);
+    const key = paper.key ?? /\{([^,]+),/.exec(bibtex)[1];
+    await (isKey ? copy(key, key) : copy(bibtex, "The entry"));
+  } catch (error) {
+    say(error.message);
+  }
 }
 
 /** How sure the system is of an answer, as a sentence; nothing if it is not calibrated. */
