@@ -405,7 +405,7 @@ class Workbench:
         draft = self._last.get(view.path) or self.draft(view)
         end, marker = place_after(draft, view.path, view.text, at)
         marked = view.with_text(f"{view.text[:end]}{marker}{view.text[end:]}")
-        return marked, Source(view.path, marked.text).place(end, end + len(marker))
+        return marked, Source(view.path, marked.text).place(end + 1, end + len(marker))  # without the space
 
     def judgement(self, view: View, key: str, line: int) -> Judgement | None:
         """What is said of the citation of a key at a line, from 1: whether its paper fits, and what it says."""
@@ -891,7 +891,7 @@ def _sentence_actions(ls: Server, view: View, position: types.Position) -> list[
     marked, place = ls.bench.sentence_place(view, lines.offset(position))
     offers, _ = ls.bench.best(marked, place, _ACTIONS)
     ls.remember(view.path, offers)
-    actions, at = [], lines.range(place.start, place.start)
+    actions, at = [], lines.range(place.start - 1, place.start - 1)
     for offer in offers:
         citation = f" {ls.bench.draft(view).citation(place, [offer.key])}"
         changes = {view.path: [types.TextEdit(at, citation)]} | (ls.entry_edit(view, offer) if offer.is_new else {})
