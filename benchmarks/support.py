@@ -30,7 +30,7 @@ from citerec.drafts.support import Curve, Support, best_sentence, sentence_evide
 from citerec.records import Context
 
 _FOLDS, _ANSWERS, _LISTED = 10, 2, 3
-_LIBRARY, _CONTEXTS, _OTHERS = 400, 1500, 10
+_SMALL, _LARGE, _CONTEXTS, _OTHERS = 30, 400, 1500, 10
 
 
 def lines(path: Path) -> list[Any]:
@@ -138,8 +138,10 @@ def abstracts_in(folder: Path) -> dict[str, str]:
 def learn(data: Path, size: int, says: Curve) -> tuple[Curve, Curve, dict[str, Any]]:
     """The curve of fit, that of sentences with its threshold, learnt from data/acl, and figures on other contexts."""
     abstracts, train = abstracts_in(data / "acl-abstracts"), data / "acl/contexts-train.jsonl"
-    with_texts = cases(data / "acl/papers", train, _LIBRARY, abstracts)
-    parts = [fit_rows(found) for found in (cases(data / "acl/papers", train, _LIBRARY, {}), with_texts)]
+    with_texts = cases(data / "acl/papers", train, _LARGE, abstracts)
+    # Small and large libraries, with titles and with abstracts.
+    others = (cases(data / "acl/papers", train, many, texts) for many in (_SMALL, _LARGE) for texts in ({}, abstracts))
+    parts = [fit_rows(found) for found in others]
     evidence, kinds = (np.concatenate(part) for part in zip(*parts, strict=True))
     curve = curve_of(evidence, kinds == 0)
     curve = curve._replace(threshold=round(float(np.quantile(curve.at(evidence[kinds == 0]), 0.05)), 4))
@@ -165,7 +167,7 @@ def main() -> None:
     parser.add_argument("papers", type=Path)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--learn", type=Path, metavar="DATA")
-    parser.add_argument("--library", type=int, default=_LIBRARY, help="papers that one is told from")
+    parser.add_argument("--library", type=int, default=_SMALL, help="papers that one is told from")
     parser.add_argument("--out", type=Path, default=Path(support.__file__).with_name(support.MODEL))
     options = parser.parse_args()
     papers = {one["paper"]: one["sentences"] for one in lines(options.papers)}

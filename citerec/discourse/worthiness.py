@@ -36,11 +36,15 @@ _MOST_COUNTED = 3
 
 
 class Sentence(NamedTuple):
-    """A sentence without its citations, whether it had one, and the keys that it cites."""
+    """A sentence without its citations, whether it had one, the keys that it cites, and the sentence with a `<REF>`.
+
+    This `<REF>` stands for the first citation.
+    """
 
     text: str
     cites: bool
     keys: tuple[str, ...] = ()
+    marked: str = ""
 
 
 class Placed(NamedTuple):

@@ -680,7 +680,7 @@ def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
         for at, sentence in enumerate(sentences):
             before, after = (" ".join(one.text for one in part) for part in (sentences[:at], sentences[at + 1 :]))
             claim = _BEFORE_SIGN.sub("", sentence.text)  # where the citation was
-            context = Context(text=claim, before=before[-_AROUND:], after=after[:_AROUND])
+            context = Context(text=sentence.marked, before=before[-_AROUND:], after=after[:_AROUND])
             keys = dict.fromkeys(key for key in sentence.keys if key in papers and only in ("", key))
             fits = library.fit(context) if keys else {}
             for key in keys:

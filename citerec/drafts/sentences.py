@@ -11,6 +11,7 @@ from citerec.records import MARKER
 
 # How `Paragraph` shows citations and places.
 _CITATION = re.compile(rf"\\cite\{{[^{{}}]*\}}|\[@[^\[\]]*\]|{re.escape(MARKER)}")
+_SIGN = "\N{OBJECT REPLACEMENT CHARACTER}"
 _KEY = re.compile(r"@([\w:.#$%&+?<>~/-]*\w)")
 _WRITTEN = (Style.AUTHOR_YEAR_PARENTHESES, Style.AUTHOR_YEAR_TEXT, Style.NUMBERED_BRACKETS)
 _BEGINNINGS = (12, 6, 3)  # words by which a sentence is found again in its file
@@ -27,6 +28,7 @@ def draft_sentences(text: str) -> list[Sentence]:
             " ".join(_CITATION.sub(" ", text[start:end]).split()),
             any(start <= one.start < end for one in markers),
             tuple(key for match in _CITATION.finditer(text, start, end) for key in _keys(match[0])),
+            " ".join(_CITATION.sub(" ", _CITATION.sub(_SIGN, text[start:end], count=1)).replace(_SIGN, MARKER).split()),
         )
         for start, end in sentences_of(text, markers, splitter())
     ]

@@ -6,8 +6,9 @@ Both by logistic regression over a few pieces of evidence, standardised. `benchm
 
 import functools
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -16,11 +17,12 @@ import orjson
 from numpy.typing import NDArray
 
 from citerec.contexts.split import splitter
+from citerec.corpus.citation_keys import parts_of
 from citerec.drafts.base import Place
 from citerec.index.columns import words_in
 from citerec.models.encoder import Encoder
 from citerec.models.find import SHIPPED_ENCODER
-from citerec.records import Context, Paper
+from citerec.records import MARKER, Context, Paper
 
 Floats = NDArray[np.floating[Any]]
 MODEL = "support.json"
@@ -29,6 +31,9 @@ SUPPORTS, ON_TOPIC, DOES_NOT_FIT = "supports", "on the topic", "does not fit"
 FEWEST = 5
 """Papers of a library from which those of one sentence can be told from the others."""
 
+_STEM = 5  # letters of a word that tell its stem
+_NEAR = (4, 8, 16)  # words before the citation
+_CAPITAL = re.compile(r"\b[A-Z][\w'’-]+")
 _BEGINNING = 0.1
 """Share of the sentences of a paper that are its beginning."""
 
@@ -40,6 +45,9 @@ FIT = (
     "words of title around",
     "rarest word",
     "words of abstract",
+    "author named",
+    "stems of title",
+    "title near the citation",
 )
 """Evidence that a paper fits a sentence."""
 SAYS = ("cosine", "words", "words of neighbours", "place", "beginning", "length", "rank", "cosine of title")
@@ -105,28 +113,48 @@ class Support:
         self._abstracts = [frozenset(words_in(paper.abstract or "")) for paper in papers]
         texts = [f"{paper.title}. {paper.abstract or ''}" for paper in papers]
         self._vectors = self._encoder.encode(texts) if texts else np.zeros((0, 1), np.float32)
-        self._counts = Counter(word for words in self._titles for word in words)
+        self._title_vectors = (
+            self._encoder.encode([paper.title or "." for paper in papers]) if papers else self._vectors
+        )
+        self._stems = [_stems(words) for words in self._titles]
+        self._counts = Counter(one for words in (*self._titles, *self._stems) for one in words)
+        self._names = [
+            {family.split()[-1].casefold() for name in paper.authors if (family := parts_of(name)[1])}
+            for paper in papers
+        ]
 
     def evidence(self, context: Context) -> Floats:
-        """The evidence that each paper of the library fits a context, (papers, len(FIT))."""
+        """The evidence that each paper of the library fits a context, (papers, len(FIT)).
+
+        The citation is at `<REF>`, or else at the end of the sentence.
+        """
         around = f"{context.before} {context.text} {context.after}"
         vectors = self._encoder.encode([context.text, around])
         cosines = self._vectors @ (vectors[0] + 0.5 * vectors[1]) / 1.5
         spread = max(float(cosines.std()), 1e-6)
         rank = (-cosines).argsort().argsort() / max(1, len(cosines))
         own, near = frozenset(words_in(context.text)), frozenset(words_in(around))
-        of_own = sum(map(self._weight, own)) or 1.0
+        of_own, stems = sum(map(self._weight, own)) or 1.0, _stems(own)
+        named = {name.casefold() for name in _CAPITAL.findall(context.text)}
         rows = [
             (
                 self._share(title & own, title),
                 self._share(title & near, title),
                 max(map(self._weight, title & own), default=0.0),
                 sum(map(self._weight, (title | abstract) & own)) / of_own,
+                float(not names.isdisjoint(named)),
+                self._share(of_title & stems, of_title),
             )
-            for title, abstract in zip(self._titles, self._abstracts, strict=True)
+            for title, abstract, names, of_title in zip(
+                self._titles, self._abstracts, self._names, self._stems, strict=True
+            )
         ]
-        dense = np.stack([cosines, (cosines - cosines.mean()) / spread, np.log(rank + 0.01)], axis=1)
-        return np.concatenate([dense, np.array(rows).reshape(-1, len(FIT) - 3)], axis=1)
+        before = context.text.partition(MARKER)[0].split()
+        parts = self._encoder.encode([" ".join(before[-many:]) or "." for many in _NEAR])
+        nearest = (self._title_vectors @ parts.T).max(axis=1)
+        dense = [cosines, (cosines - cosines.mean()) / spread, np.log(rank + 0.01)]
+        last = (nearest - nearest.mean()) / max(float(nearest.std()), 1e-6)
+        return np.concatenate([np.stack(dense, axis=1), np.array(rows), last[:, None]], axis=1)
 
     def similar(self, place: int) -> Floats:
         """The cosines of a paper of the library with all of them, (papers,)."""
@@ -148,6 +176,11 @@ class Support:
 
     def _share(self, words: frozenset[str], of: frozenset[str]) -> float:
         return sum(map(self._weight, words)) / (sum(map(self._weight, of)) or 1.0)
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    """The beginnings of the longer words."""
+    return frozenset(f"{word[:_STEM]}-" for word in words if len(word) >= _STEM - 1)
 
 
 @functools.lru_cache(4)
