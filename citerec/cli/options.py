@@ -153,11 +153,14 @@ class Searching(SystemOptions):
 
     index: IndexPath = None
 
-    def choose(self) -> "tuple[Path | None, str, Recipe]":
-        """The index, the system and its recipe (`citerec.systems.choose`)."""
+    def choose(self, near: Path = Path()) -> "tuple[Path | None, str, Recipe]":
+        """The index, the system and its recipe (`citerec.systems.choose`); by default those of the project of a file."""
+        from citerec.drafts.project import project_of
         from citerec.systems import choose
 
-        return choose(self.index, self.system, self.changes())
+        project = project_of(near)
+        index = self.index or (None if self.system else project.index_path)
+        return choose(index, self.system or project.system or None, self.changes())
 
 
 @option_group

@@ -19,7 +19,7 @@ from citerec.cli.console import ask, confirm, give, headed, json_bytes, note, pa
 from citerec.confidence import not_calibrated
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
-from citerec.drafts import Draft, Files, Place, check_places, place_marker, read_draft
+from citerec.drafts import Draft, Files, Place, check_places, draft_of_text, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited
 from citerec.errors import InputError, SettingsError, UsageError
 from citerec.files.progress import progress_bar
@@ -111,7 +111,7 @@ def recommend(
     draft = _draft(sentence, file, encoding, needs_place=not suggest)
     of_index = {"citing": citing, "cited": cited, "sort": sort}
     least = display.min_confidence
-    with opened(chosen, least, with_note=form != "json", **of_index) as (recommender, _):
+    with opened(chosen, least, file, with_note=form != "json", **of_index) as (recommender, _):
         if citing and not recommender.store.papers([citing]):
             raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
         before = None
@@ -221,7 +221,12 @@ def run(
 
 @contextlib.contextmanager
 def opened(
-    chosen: options.Searching, min_confidence: float | None = None, *, with_note: bool = False, **of_index: Any
+    chosen: options.Searching,
+    min_confidence: float | None = None,
+    near: Path | None = None,
+    *,
+    with_note: bool = False,
+    **of_index: Any,
 ) -> Iterator[tuple[Recommender, Path | None]]:
     """Opens a system, calibrated if confidence is asked for, with its index, None if it needs none.
 
@@ -231,7 +236,7 @@ def opened(
         UsageError: One of the options `of_index` is given, and the system needs no index.
         SettingsError: The system is not calibrated for the index.
     """
-    place, name, recipe = chosen.choose()
+    place, name, recipe = chosen.choose(near or Path())
     options.refuse_without("--index", place, **of_index, min_confidence=min_confidence)
     with Recommender.open(place, recipe) as recommender:
         if place and min_confidence is not None and recommender.calibration is None:
@@ -245,7 +250,7 @@ def opened(
 
 def _draft(sentence: str | None, file: Path | None, encoding: str | None, *, needs_place: bool) -> Draft:
     if sentence is not None:
-        return Draft(sentence)
+        return draft_of_text(sentence)
     if file is not None and str(file) != "-":
         draft = read_draft(file, Files(encoding))
         if needs_place and place_marker(file) != MARKER:  # plain text without a place is the query
@@ -254,7 +259,7 @@ def _draft(sentence: str | None, file: Path | None, encoding: str | None, *, nee
     if file is None and sys.stdin.isatty():
         raise UsageError(f'give a SENTENCE, for example "… was shown by {MARKER} …"')
     try:
-        return Draft(sys.stdin.buffer.read().decode("utf-8"))
+        return draft_of_text(sys.stdin.buffer.read().decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(f"standard input is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
 
@@ -354,8 +359,9 @@ def fill(
         bib: The bibliography, which is made if it is missing.  [default: the draft's own]
     """
     from citerec.drafts.filling import Filling
+    from citerec.drafts.project import project_of
 
-    with opened(chosen, citing=fill_options.citing) as (recommender, place):
+    with opened(chosen, near=draft, citing=fill_options.citing) as (recommender, place):
         if fill_options.yes in _TAKEN and recommender.calibration is None:
             fault = "this system cannot say of a paper whether it is sure or likely"
             remedy = (
@@ -363,7 +369,7 @@ def fill(
             )
             raise SettingsError(fault, remedy)
         match = functools.partial(papers_of_index, index=recommender.index) if place else None
-        filling = Filling(draft, bib, Files(encoding), match, keys)
+        filling = Filling(draft, bib, Files(encoding), match, keys or project_of(draft).keys)
         if not fill_options.suggest:
             check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:

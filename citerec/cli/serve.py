@@ -5,6 +5,7 @@ import functools
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,6 +13,7 @@ from cyclopts.validators import Number
 
 from citerec.cli import options
 from citerec.cli.console import say
+from citerec.drafts.project import project_of
 from citerec.errors import SettingsError
 from citerec.records import Paper
 
@@ -101,7 +103,16 @@ def lsp(
     if keys:
         citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
     settings = online.settings(chosen)
-    options = Options(chosen.index, chosen.system, tuple(chosen.changes()), bib, keys, k, own_first, settings)
+    options = Options(
+        chosen.index or project_of(Path()).index_path,
+        chosen.system,
+        tuple(chosen.changes()),
+        bib,
+        keys,
+        k,
+        own_first,
+        settings,
+    )
     code = serve_editor(options, log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open
@@ -123,7 +134,7 @@ def mcp(*, online: options.Online = options.Online(), chosen: options.Searching 
     from citerec.serve.mcp import serve as serve_assistant
     from citerec.systems import choose
 
-    place, settings = find_index(chosen.index), chosen.changes()
+    place, settings = find_index(chosen.index or project_of(Path()).index_path), chosen.changes()
     choose(place, chosen.system, settings)  # what is wrong with them ends the command at once
     served = ServedIndex(place, chosen.system, settings)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.

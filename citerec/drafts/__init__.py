@@ -2,6 +2,17 @@
 
 from citerec.drafts.base import Cited, Draft, Form, Paragraph, Place
 from citerec.drafts.files import Files
-from citerec.drafts.read import check_places, place_marker, read_draft
+from citerec.drafts.read import check_places, draft_of_text, place_marker, read_draft
 
-__all__ = ["Cited", "Draft", "Files", "Form", "Paragraph", "Place", "check_places", "place_marker", "read_draft"]
+__all__ = [
+    "Cited",
+    "Draft",
+    "Files",
+    "Form",
+    "Paragraph",
+    "Place",
+    "check_places",
+    "draft_of_text",
+    "place_marker",
+    "read_draft",
+]

@@ -12,6 +12,10 @@ from citerec.corpus.store import PaperStore
 from citerec.records import MARKER, Context
 
 _MISSING = re.compile(r"\?{0,3}|<ref>|todo|xxx+|fixme|tbd|cite|citation(?:[ _-]needed)?|ref|missing", re.IGNORECASE)
+MARKS = re.compile(
+    r"<REF>|\[(?:citation needed|\?{1,3}|cite|ref)\](?![(\[:])|\((?:ref|citation needed)\)", re.IGNORECASE
+)
+"""What marks a place in running text, in every kind of draft."""
 _SIGN = "\ue000"  # a place, while the text is put together
 ABSTRACT = "Abstract"
 """The section of paragraphs in an environment for the abstract."""
@@ -193,6 +197,9 @@ class _Paragraph:
 class Writer:
     """Collects the paragraphs of a draft. Footnotes and captions follow the paragraph that they are in.
 
+    Args:
+        marks: What marks a place.
+
     Attributes:
         title: The title of the draft.
         section: The heading that what follows is under.
@@ -201,7 +208,8 @@ class Writer:
         commands: How often each command or form of citation is used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, marks: re.Pattern[str] = MARKS) -> None:
+        self.marks = marks
         self._paragraphs: list[_Paragraph] = [_Paragraph()]
         self._waiting: list[_Paragraph] = []
         self.title: str | None = None
@@ -218,18 +226,18 @@ class Writer:
             self._paragraphs[-1].parts.append(part)
 
     def text(self, source: Source, start: int, end: int) -> None:
-        """Adds text of the source, in which `<REF>` is a place."""
+        """Adds text of the source, with its places."""
         paragraph = self._paragraphs[-1]
-        for at, part in enumerate(source.text[start:end].split(MARKER)):
-            if at:
-                self.add(source.place(start, start + len(MARKER)))
-                start += len(MARKER)
+        for mark in (*self.marks.finditer(source.text, start, end), None):
+            part = source.text[start : mark.start() if mark else end]
             if paragraph.begins is None and part.strip():
                 line = source.line(start + len(part) - len(part.lstrip()))
                 section = ABSTRACT if self.in_abstract else self.section
                 paragraph.begins = Paragraph("", source.path, line, section)
             self.add(part)
-            start += len(part)
+            if mark:
+                self.add(source.place(*mark.span()))
+                start = mark.end()
 
     def end_paragraph(self) -> None:
         """Begins a new paragraph."""

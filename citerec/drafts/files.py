@@ -66,6 +66,11 @@ class Files:
         self._encoding, self._disk = encoding, disk
         self._files = {self._place(path): _File(text, text) for path, text in (texts or {}).items()}
 
+    @property
+    def reads_disk(self) -> bool:
+        """Whether files are read from the disk."""
+        return self._disk
+
     def text(self, path: Path) -> str:
         """The text of a file with its ends of lines, as it is now: with the changes so far.
 

@@ -15,7 +15,7 @@ from pylatexenc.latex2text import LatexNodes2Text
 from pylatexenc.macrospec import EnvironmentSpec, MacroSpec, ParsedMacroArgs
 
 from citerec.corpus.reading import FAULTS
-from citerec.drafts.base import Draft, Form, Source, Writer, asks_for_citation, is_missing, wanted
+from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, asks_for_citation, is_missing, wanted
 from citerec.drafts.files import Files
 from citerec.errors import InputError
 from citerec.files.text import names_in
@@ -29,6 +29,7 @@ CITATIONS = frozenset(_CITES) | {name[0].upper() + name[1:] for name in _CITES}
 """The commands that cite, without their backslash and star."""
 
 _NOTES = frozenset({"todo", "TODO", "note", "fixme", "hl", "marginpar", "marginnote"})
+_NEEDED = frozenset({"needcite", "needscite", "citationneeded", "missingcite", "citeme"})
 _ASIDES = frozenset({"footnote", "footnotetext", "caption", "thanks", "sidenote"})
 _HEADINGS = frozenset({"part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph"})
 _INPUTS = frozenset({"input", "include", "subfile"})
@@ -54,18 +55,19 @@ _KEY = re.compile(r"[^\s{}\\%#,~]+")
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 
 
-def read_latex(path: Path, text: str, files: Files) -> Draft:
+def read_latex(path: Path, text: str, files: Files, marks: re.Pattern[str] = MARKS) -> Draft:
     r"""The draft in a LaTeX file, and in the files that it takes in by `\input`.
 
     Args:
         path: The file.
         text: Its text.
         files: Where the other files are read.
+        marks: What marks a place in running text.
 
     Raises:
         InputError: The file cannot be understood.
     """
-    writer = Writer()
+    writer = Writer(marks)
     _Reader(Source(path, text), writer, files, (path,)).read()
     usual = writer.commands.most_common(1)
     return writer.draft(Form(f"\\{usual[0][0] if usual else 'cite'}{{", "}"))
@@ -148,6 +150,9 @@ class _Reader:
         name = node.macroname
         if name in CITATIONS:
             self._citation(node)
+        elif name in _NEEDED:
+            self._writer.add(self._source.place(node.pos, node.pos + node.len - len(node.macro_post_space)))
+            self._writer.add(node.macro_post_space)
         elif name in _NOTES:
             if asks_for_citation(_argument(node)):
                 note = wanted(self._apart(node).words())
@@ -202,7 +207,7 @@ class _Reader:
 
     def _apart(self, node: Any) -> Writer:
         """What the arguments of a command say, on its own."""
-        reader = _Reader(self._source, Writer(), self._files, self._open_files)
+        reader = _Reader(self._source, Writer(self._writer.marks), self._files, self._open_files)
         reader._nodes(_groups(node))
         return reader._writer
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from citerec.drafts.base import Draft, Form, Source, Writer, is_missing
+from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing
 
 # Every pattern is linear: what repeats is bounded by what cannot be inside of it.
 _HIDDEN = (
@@ -15,12 +15,17 @@ _BARE = r"(?<![\w@])@(?P<bare>\?+|\w(?:[\w:.#$%&+?<>~/-]*\w)?)"
 _TOKEN = re.compile(f"{_HIDDEN}|{_GROUP}|{_BARE}|(?P<blank>\\n[ \\t\\r]*\\n)", re.MULTILINE)
 _KEY = re.compile(r"@([^\s,;\]]*)")
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n)*)(?:---|\.\.\.)[^\n]*")
-_BRACKETS = Form("[@", "]", "; @")
+_BRACKETS, _NARRATIVE = Form("[@", "]", "; @"), Form("@", "", " and @")
+# What stands before a citation that is a word of its sentence: "@? showed", "shown by @?".
+_SPOKEN = re.compile(
+    r"(?:\A|\n[ \t\r]*\n|[.!?]\s+|\b(?:by|of|from|see|following|to|with|than|both)\s+)\s*\Z", re.IGNORECASE
+)
+_BEFORE = 40  # characters that are looked at for it
 
 
-def read_markdown(path: Path, text: str) -> Draft:
+def read_markdown(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
     """The draft in a Markdown file."""
-    writer, source, at = Writer(), Source(path, text), 0
+    writer, source, at = Writer(marks), Source(path, text), 0
     if front := _FRONT.match(text):
         _front(writer, front["fields"], path)
         at = front.end()
@@ -46,7 +51,7 @@ def _citation(writer: Writer, source: Source, token: re.Match[str]) -> None:
         writer.add(source.citation(cited_keys, *token.span(), shown))
     if len(cited_keys) == len(keys):
         return
-    form = _BRACKETS
+    form = _NARRATIVE if _SPOKEN.search(source.text, max(0, token.start() - _BEFORE), token.start()) else _BRACKETS
     if token["bare"] is None:
         before, after = _around(token["group"])
         form = Form(f"[{before}", f"{after}]", "; ", "@")

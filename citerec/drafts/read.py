@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from citerec.drafts.base import Draft, Form, Paragraph, Source
+from citerec.drafts.base import MARKS, Draft, Form, Paragraph, Source
 from citerec.drafts.files import Files
 from citerec.drafts.markdown import read_markdown
+from citerec.drafts.project import Project, project_of
 from citerec.errors import InputError
 from citerec.records import MARKER
 
@@ -37,22 +39,38 @@ def read_draft(path: Path, files: Files | None = None) -> Draft:
             remedy += f", for example with pandoc {path} -o {path.with_suffix('.md')}"
         raise InputError(f"{path} is no draft that citerec reads", f"{remedy}.")
     files = files or Files()
-    text = files.text(path)
+    project = project_of(path.parent) if files.reads_disk else Project()
+    draft = _read(path, files.text(path), files, project.mark)
+    return draft if draft.bibliographies else replace(draft, bibliographies=project.bibliographies)
+
+
+def draft_of_text(text: str) -> Draft:
+    r"""The draft in a text without a file: with `\cite` it is LaTeX, with `[@` Markdown, otherwise plain text."""
+    suffix = ".tex" if "\\cite" in text else ".md" if re.search(r"\[@|(?<!\w)@\?", text) else ".txt"
+    try:
+        return replace(
+            _read(path := Path(f"text{suffix}"), text, Files(texts={path: text}, disk=False), MARKS), title=None
+        )
+    except InputError:
+        return Draft(text)
+
+
+def _read(path: Path, text: str, files: Files, marks: re.Pattern[str]) -> Draft:
     if is_latex(path):
         from citerec.drafts.latex import read_latex  # pylatexenc takes time
 
-        return read_latex(path, text, files)
+        return read_latex(path, text, files, marks)
     if is_markdown(path):
-        return read_markdown(path, text)
-    source = Source(path, text)
-    places = (source.place(*match.span()) for match in re.finditer(re.escape(MARKER), text))
-    return Draft(text, tuple(places), paragraphs=tuple(_paragraphs(source)), form=Form("[", "]", "; "))
+        return read_markdown(path, text, marks)
+    source, form = Source(path, text), Form("[", "]", "; ")
+    places = tuple(source.place(*match.span()) for match in marks.finditer(text))
+    return Draft(marks.sub(MARKER, text), places, paragraphs=tuple(_paragraphs(source, marks)), form=form)
 
 
-def _paragraphs(source: Source) -> Iterator[Paragraph]:
+def _paragraphs(source: Source, marks: re.Pattern[str]) -> Iterator[Paragraph]:
     """The paragraphs of plain text, between blank lines."""
     for match in re.finditer(r"\S.*?(?=\n[ \t\r]*\n|\s*\Z)", source.text, re.DOTALL):
-        yield Paragraph(" ".join(match[0].split()), source.path, source.line(match.start()))
+        yield Paragraph(" ".join(marks.sub(MARKER, match[0]).split()), source.path, source.line(match.start()))
 
 
 def check_places(draft: Draft, path: Path) -> None:

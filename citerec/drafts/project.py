@@ -1,0 +1,81 @@
+"""The project of a draft: `citerec.toml` in its folder, or in one above (docs/drafts.md#a-project-file)."""
+
+import functools
+import re
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from citerec.drafts.base import MARKS
+from citerec.errors import SettingsError
+from citerec.settings import PartSettings, flat, nearest, read_toml
+from citerec.systems import Names
+
+FILE = "citerec.toml"
+
+
+class Project(PartSettings):
+    """What holds for all drafts below a folder. Paths in the file are relative to its folder."""
+
+    bib: Names = Field(default=(), description="bibliographies of drafts that name none")
+    index: str = Field(default="", description="the index that is searched")
+    system: str = Field(default="", description="the system that searches")
+    keys: str = Field(default="", description="the pattern of new keys")
+    marks: tuple[str, ...] = Field(default=(), description="regular expressions of further marks of places")
+    folder: Path = Path()
+
+    @field_validator("marks")
+    @classmethod
+    def _compiles(cls, marks: tuple[str, ...]) -> tuple[str, ...]:
+        for mark in marks:
+            if re.compile(mark).match(""):
+                raise ValueError(f"{mark!r} matches the empty text")
+        return marks
+
+    @property
+    def bibliographies(self) -> tuple[Path, ...]:
+        """The bibliographies."""
+        return tuple(self.folder / name for name in self.bib)
+
+    @property
+    def index_path(self) -> Path | None:
+        """The index."""
+        return self.folder / self.index if self.index else None
+
+    @functools.cached_property
+    def mark(self) -> re.Pattern[str]:
+        """What marks a place in running text."""
+        return re.compile("|".join([MARKS.pattern, *(f"(?:{one})" for one in self.marks)]), MARKS.flags)
+
+
+def project_of(path: Path) -> Project:
+    """The project of a file or a folder; an empty one if there is none.
+
+    Raises:
+        SettingsError: The project file cannot be read, or a setting is wrong.
+    """
+    place = path.absolute()
+    for folder in (place, *place.parents):
+        file = folder / FILE
+        try:
+            changed = file.stat().st_mtime_ns
+        except OSError:
+            continue
+        return _read(file, changed)
+    return _NONE
+
+
+_NONE = Project()
+
+
+@functools.lru_cache(16)
+def _read(file: Path, _changed: int) -> Project:
+    table = read_toml(file)
+    try:
+        keys = [key for key in Project.model_fields if key != "folder"]
+        if unknown := [key for key, _ in flat(table) if key not in keys]:
+            raise SettingsError(f"{unknown[0]!r} is not a setting", nearest(unknown[0], lambda: keys))
+        return Project.checked({**table, "folder": file.parent}, "", lambda: keys)
+    except (SettingsError, re.error) as error:
+        remedy = error.remedy if isinstance(error, SettingsError) else "Correct the regular expression."
+        raise SettingsError(f"{file}: {getattr(error, 'message', error)}", remedy) from error
