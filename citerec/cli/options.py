@@ -28,9 +28,10 @@ _ATTRIBUTE = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 
 
 def _address(_kind: Any, tokens: "tuple[Token, ...]") -> Any:
+    from citerec.corpus.zotero import ADDRESS, zotero_file
     from citerec.files.addresses import path_of
 
-    return path_of(tokens[0].value)
+    return zotero_file() if tokens[0].value == ADDRESS else path_of(tokens[0].value)
 
 
 def _check_input(_kind: Any, name: str | None) -> None:
@@ -154,7 +155,7 @@ class Searching(SystemOptions):
     index: IndexPath = None
 
     def choose(self, near: Path = Path()) -> "tuple[Path | None, str, Recipe]":
-        """The index, the system and its recipe (`citerec.systems.choose`); by default those of the project of a file."""
+        """The index, the system and its recipe; by default those of the project that a file is in."""
         from citerec.drafts.project import project_of
         from citerec.systems import choose
 

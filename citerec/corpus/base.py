@@ -84,6 +84,7 @@ FORMATS: Registry[Format] = Registry(
         "bibtex": "citerec.corpus.bibtex:BIBTEX",
         "csl": "citerec.corpus.csl:CSL",
         "ris": "citerec.corpus.ris:RIS",
+        "zotero": "citerec.corpus.zotero:ZOTERO",
         "jsonl": "citerec.corpus.tabular:JSONL",
         "csv": "citerec.corpus.tabular:CSV",
         "contexts": "citerec.corpus.tabular:CONTEXTS",
