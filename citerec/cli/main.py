@@ -30,6 +30,7 @@ _ON_TOP = {
     "evaluate": ("eval-text", "report"),
     "index": ("demo", "systems"),
     "check": ("check",),
+    "init": ("init",),
     "recommend": ("fill", "recommend", "run"),
     "serve": ("lsp", "mcp", "serve"),
 }
@@ -62,7 +63,7 @@ COMMANDS: Registry[Any] = Registry(
 """Every command: a function, or an `App` of several; `train.ncn` is the command `ncn` of the group `train`."""
 
 _PANELS = {
-    "Write": ("bib", "check", "demo", "fill", "recommend", "write"),
+    "Write": ("bib", "check", "demo", "fill", "init", "recommend", "write"),
     "Index": ("index", "systems"),
     "Corpora": ("contexts", "corpus"),
     "Measure": ("diagnostics", "eval", "eval-text", "rate", "report", "run"),

@@ -28,7 +28,11 @@ class Project(PartSettings):
     @classmethod
     def _compiles(cls, marks: tuple[str, ...]) -> tuple[str, ...]:
         for mark in marks:
-            if re.compile(mark).match(""):
+            try:
+                is_empty = re.match(mark, "")
+            except re.error as error:
+                raise ValueError(f"{mark!r} is no regular expression: {error}") from error
+            if is_empty:
                 raise ValueError(f"{mark!r} matches the empty text")
         return marks
 
@@ -76,6 +80,5 @@ def _read(file: Path, _changed: int) -> Project:
         if unknown := [key for key, _ in flat(table) if key not in keys]:
             raise SettingsError(f"{unknown[0]!r} is not a setting", nearest(unknown[0], lambda: keys))
         return Project.checked({**table, "folder": file.parent}, "", lambda: keys)
-    except (SettingsError, re.error) as error:
-        remedy = error.remedy if isinstance(error, SettingsError) else "Correct the regular expression."
-        raise SettingsError(f"{file}: {getattr(error, 'message', error)}", remedy) from error
+    except SettingsError as error:
+        raise SettingsError(f"{file}: {error.message}", "See docs/drafts.md, A project file.") from error

@@ -47,10 +47,9 @@ def read_draft(path: Path, files: Files | None = None) -> Draft:
 def draft_of_text(text: str) -> Draft:
     r"""The draft in a text without a file: with `\cite` it is LaTeX, with `[@` Markdown, otherwise plain text."""
     suffix = ".tex" if "\\cite" in text else ".md" if re.search(r"\[@|(?<!\w)@\?", text) else ".txt"
+    path = Path(f"text{suffix}")
     try:
-        return replace(
-            _read(path := Path(f"text{suffix}"), text, Files(texts={path: text}, disk=False), MARKS), title=None
-        )
+        return Draft(_read(path, text, Files(texts={path: text}, disk=False), MARKS).text or text)
     except InputError:
         return Draft(text)
 

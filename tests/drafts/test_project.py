@@ -1,0 +1,88 @@
+"""Marks of places in each kind of draft, narrative citations, and the project file."""
+
+from pathlib import Path
+
+import pytest
+
+from citerec.drafts import Files, read_draft
+from citerec.drafts.filling import Filling
+from citerec.records import Paper
+from tests.conftest import Citerec
+
+LAKES = Paper("1", title="Counting lakes", authors=("Ada Roe",), year=2001)
+
+
+def filled(name: str, text: str) -> str:
+    """A draft in which each place cites one paper."""
+    path, bib = Path(name), Path("refs.bib")
+    files = Files(texts={path: text, bib: ""}, disk=False)
+    filling = Filling(path, bib, files)
+    while filling.draft.places:
+        filling.cite(0, [LAKES])
+    return files.text(path)
+
+
+@pytest.mark.parametrize("mark", ["[citation needed]", "[CITATION NEEDED]", "[?]", "[??]", "[CITE]", "(REF)", "<REF>"])
+def test_marks_of_every_kind_of_draft(mark: str) -> None:
+    text = f"Lakes freeze {mark} in winter, [see the appendix](#a) too."
+    assert filled("a.md", text) == text.replace(mark, "[@roe2001counting]")
+    assert filled("a.txt", text) == text.replace(mark, "[roe2001counting]")
+    latex = rf"Ice \citep{{b}}. {text}"
+    assert filled("a.tex", latex) == latex.replace(mark, r"\citep{roe2001counting}")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.tex", r"Lakes freeze \needcite in winter.", r"Lakes freeze \cite{roe2001counting} in winter."),
+        ("a.tex", r"Lakes \cite{} freeze.", r"Lakes \cite{roe2001counting} freeze."),
+        ("a.tex", r"\item[?] Lakes \cite{?}", r"\item[?] Lakes \cite{roe2001counting}"),
+        ("a.md", "@? showed that lakes freeze.", "@roe2001counting showed that lakes freeze."),
+        ("a.md", "Ice. As shown by @?, lakes @?.", "Ice. As shown by @roe2001counting, lakes [@roe2001counting]."),
+        ("a.md", "[cite](http://a.b) and [ref][1] stay, [?]: too.", "[cite](http://a.b) and [ref][1] stay, [?]: too."),
+    ],
+)
+def test_marks_of_one_kind(name: str, text: str, expected: str) -> None:
+    assert filled(name, text) == expected
+
+
+def test_a_project_file_answers_for_the_options(tmp_path: Path, demo_index: Path, citerec_here: Citerec) -> None:
+    (tmp_path / "chapters").mkdir()
+    draft = tmp_path / "chapters" / "one.md"
+    draft.write_text("Attention alone suffices to translate sentences CITE-ME.\n")
+    project = tmp_path / "citerec.toml"
+    project.write_text(f'index = "{demo_index}"\nbib = "all.bib"\nkeys = "{{Auth}}{{year}}"\nmarks = ["CITE-ME"]\n')
+    assert citerec_here("fill", draft, "--yes=any").returncode == 0
+    assert draft.read_text() == "Attention alone suffices to translate sentences [@Vaswani2017].\n"
+    assert (tmp_path / "all.bib").read_text().startswith("@inproceedings{Vaswani2017,")
+    assert "nothing to mend" in citerec_here("check", draft).stdout
+    assert read_draft(draft).bibliographies == (tmp_path / "all.bib",)
+    for wrong, said in (
+        ('marks = ["("]', "marks"),
+        ('marks = [".*"]', "empty"),
+        ('bibs = "a"', "bib"),
+        ("bib = ", "TOML"),
+    ):
+        project.write_text(wrong)
+        run = citerec_here("fill", draft)
+        assert run.returncode == 2 and said in run.stderr and "citerec.toml" in run.stderr
+
+
+def test_init_proposes_what_is_there(tmp_path: Path, citerec_here: Citerec) -> None:
+    (tmp_path / "paper.tex").write_text(r"Lakes \cite{roe01}. \bibliography{lakes}")
+    (tmp_path / "lakes.bib").write_text("@misc{roe01, title={Counting lakes}, author={Ada Roe}, year={2001}}\n")
+    run = citerec_here("init", text="\nindexes/lakes\n\n")
+    assert run.returncode == 0 and "citerec index build" in run.stderr
+    written = (tmp_path / "citerec.toml").read_text()
+    for line in ('bib = "lakes.bib"', 'index = "indexes/lakes"', 'keys = "{auth}{shortyear}"'):
+        assert line in written
+    assert read_draft(tmp_path / "paper.tex").bibliographies == (tmp_path / "lakes.bib",)
+    assert citerec_here("init").returncode == 2
+
+
+def test_a_sentence_may_have_any_mark(demo_index: Path, citerec_here: Citerec) -> None:
+    said = set()
+    for mark in (r"\cite{?}", "[@?]", "[?]", "<REF>"):
+        sentence = f"Attention alone suffices to translate {mark}."
+        said.add(citerec_here("recommend", sentence, "--index", demo_index, "--format", "json").stdout)
+    assert len(said) == 1
