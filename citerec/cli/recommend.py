@@ -81,7 +81,7 @@ def recommend(
     r"""Recommend papers to cite at <REF> in SENTENCE.
 
     A text may contain several <REF>: each is answered. Without one, the whole text is the query. The text
-    comes from the argument, from --file, or from standard input. In a LaTeX or Markdown --file,
+    comes from the argument, from --file, or from standard input. In a LaTeX, Markdown, Typst or Org --file,
     \cite{?}, \cite{TODO}, \todo{cite …} and [@?] are places too; comments, formulas and figures are left out.
 
     Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5
@@ -341,8 +341,8 @@ def fill(
 ) -> None:
     r"""Fill the places of DRAFT that want a citation.
 
-    DRAFT is LaTeX, Markdown or plain text, with \cite{?}, \cite{TODO}, \todo{cite …}, [@?] or <REF> where a
-    citation is missing. At each place you see the best papers, why they fit, and a sentence that supports
+    DRAFT is LaTeX, Markdown, Typst, Org or plain text, with \cite{?}, \todo{cite …}, [@?], [citation needed]
+    or <REF> where a citation is missing. At each place you see the best papers, why they fit, and a sentence that supports
     them; you pick one or several. The draft cites them, and the bibliography gets their entries. Both files
     are written after each pick. What you skip stays, and can be filled later.
 

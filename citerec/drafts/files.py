@@ -150,7 +150,7 @@ class Files:
             text = data.decode(encoding)
         except UnicodeError as error:
             if b"\0" in data:
-                raise InputError(f"{path} is not a text file", "Give LaTeX, Markdown or plain text.") from error
+                raise InputError(f"{path} is not a text file", "Give a draft as text, such as LaTeX.") from error
             where = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
             remedy = "Name its encoding: --encoding latin-1. Or save it as UTF-8."
             raise InputError(f"{path} is not {encoding.upper()}{where}", remedy) from error

@@ -131,6 +131,9 @@ _NAMES = {"\\": "textbackslash", "^": "textasciicircum", "~": "textasciitilde", 
 _AS_LATEX = {ord(sign): f"\\{sign}" for sign in "{}$&#%_"} | {ord(sign): f"\\{_NAMES[sign]}{{}}" for sign in _NAMES}
 # Entities where citerec itself would not know the sign as escaped.
 _AS_MARKDOWN = {ord(sign): f"\\{sign}" for sign in "\\*_{}#"} | {ord(sign): f"&#{ord(sign)};" for sign in "<@`$[]"}
+_ORG_NAMES = ("lbrack", "rbrack", "tilde", "dollar", "equal")
+_AS_TYPST = {ord(sign): f"\\{sign}" for sign in "\\*_#$@<`[]/"}
+_AS_ORG = {ord(sign): f"\\{name}{{}}" for sign, name in zip("[]~$=", _ORG_NAMES, strict=True)} | {ord("\\"): None}
 
 
 def sentence_end(path: Path, text: str, at: int) -> int:
@@ -158,9 +161,13 @@ def _masked(match: re.Match[str]) -> str:
 
 
 def as_source(path: Path, text: str) -> str:
-    """A text as it is written in a draft of this name: signs that LaTeX or Markdown would read are escaped."""
+    """A text as it is written in a draft of this name: signs that its markup would read are escaped."""
     if is_latex(path):
         return text.translate(_AS_LATEX)
+    if path.suffix.lower() == ".typ":
+        return text.translate(_AS_TYPST)
+    if path.suffix.lower() == ".org":
+        return text.replace(MARKER, "").translate(_AS_ORG)
     return text.translate(_AS_MARKDOWN) if is_markdown(path) else text.replace(MARKER, "")
 
 

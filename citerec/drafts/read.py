@@ -8,19 +8,26 @@ from pathlib import Path
 from citerec.drafts.base import MARKS, Draft, Form, Paragraph, Source
 from citerec.drafts.files import Files
 from citerec.drafts.markdown import read_markdown
+from citerec.drafts.org import read_org
 from citerec.drafts.project import Project, project_of
+from citerec.drafts.typst import read_typst
 from citerec.errors import InputError
 from citerec.records import MARKER
 
-_LATEX = (".tex", ".ltx", ".latex")
-_MARKDOWN = (".md", ".markdown", ".qmd", ".rmd")
-_PLAIN = (".txt",)
-_OF_PANDOC = (".docx", ".epub", ".odt", ".org", ".rst", ".typ")
+_ENDINGS = {
+    "LaTeX": (".tex", ".ltx", ".latex"),
+    "Markdown": (".md", ".markdown", ".qmd", ".rmd"),
+    "Typst": (".typ",),
+    "Org": (".org",),
+    "plain text": (".txt",),
+}
+_MARKERS = {"LaTeX": r"\cite{?}", "Markdown": "[@?]", "Typst": "@?", "Org": "[cite:@?]", "plain text": MARKER}
+_OF_PANDOC = (".docx", ".epub", ".odt", ".rst")
 """Endings of files that pandoc makes Markdown of."""
 
 
 def read_draft(path: Path, files: Files | None = None) -> Draft:
-    r"""The draft in a file: LaTeX (with the files that it takes in by `\input`), Markdown, or plain text.
+    r"""The draft in a file: LaTeX (with the files that it takes in by `\input`), Markdown, Typst, Org, or plain text.
 
     Args:
         path: The file.
@@ -33,8 +40,7 @@ def read_draft(path: Path, files: Files | None = None) -> Draft:
     if path.suffix.lower() == ".bib":
         raise InputError(f"{path} is a bibliography, not a draft", "Give the draft.")
     if path.suffix and not is_draft(path):
-        latex, markdown, plain = map(", ".join, (_LATEX, _MARKDOWN, _PLAIN))
-        remedy = f"Give LaTeX ({latex}), Markdown ({markdown}) or plain text ({plain})"
+        remedy = f"Give {', '.join(f'{kind} ({chr(32).join(endings)})' for kind, endings in _ENDINGS.items())}"
         if path.suffix.lower() in _OF_PANDOC:
             remedy += f", for example with pandoc {path} -o {path.with_suffix('.md')}"
         raise InputError(f"{path} is no draft that citerec reads", f"{remedy}.")
@@ -55,12 +61,17 @@ def draft_of_text(text: str) -> Draft:
 
 
 def _read(path: Path, text: str, files: Files, marks: re.Pattern[str]) -> Draft:
-    if is_latex(path):
-        from citerec.drafts.latex import read_latex  # pylatexenc takes time
+    match _kind(path):
+        case "LaTeX":
+            from citerec.drafts.latex import read_latex  # pylatexenc takes time
 
-        return read_latex(path, text, files, marks)
-    if is_markdown(path):
-        return read_markdown(path, text, marks)
+            return read_latex(path, text, files, marks)
+        case "Markdown":
+            return read_markdown(path, text, marks)
+        case "Typst":
+            return read_typst(path, text, marks)
+        case "Org":
+            return read_org(path, text, marks)
     source, form = Source(path, text), Form("[", "]", "; ")
     places = tuple(source.place(*match.span()) for match in marks.finditer(text))
     return Draft(marks.sub(MARKER, text), places, paragraphs=tuple(_paragraphs(source, marks)), form=form)
@@ -84,20 +95,30 @@ def check_places(draft: Draft, path: Path) -> None:
 
 
 def place_marker(path: Path) -> str:
-    r"""What an author writes in such a file where a citation is missing: `\cite{?}`, `[@?]` or `<REF>`."""
-    return r"\cite{?}" if is_latex(path) else "[@?]" if is_markdown(path) else MARKER
+    r"""What an author writes in such a file where a citation is missing: `\cite{?}`, `[@?]`, `<REF>` and so on."""
+    return _MARKERS[_kind(path)]
 
 
 def is_draft(path: Path) -> bool:
     """Whether a file has the ending of a draft."""
-    return path.suffix.lower() in (*_LATEX, *_MARKDOWN, *_PLAIN)
+    return any(path.suffix.lower() in endings for endings in _ENDINGS.values())
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a file of this name is read as plain text."""
+    return _kind(path) == "plain text"
 
 
 def is_latex(path: Path) -> bool:
     """Whether a file of this name is read as LaTeX."""
-    return path.suffix.lower() in _LATEX
+    return _kind(path) == "LaTeX"
 
 
 def is_markdown(path: Path) -> bool:
     """Whether a file of this name is read as Markdown."""
-    return path.suffix.lower() in _MARKDOWN
+    return _kind(path) == "Markdown"
+
+
+def _kind(path: Path) -> str:
+    kinds = (kind for kind, endings in _ENDINGS.items() if path.suffix.lower() in endings)
+    return next(kinds, "plain text")

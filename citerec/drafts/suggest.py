@@ -16,7 +16,7 @@ from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
 from citerec.drafts.base import Draft, Paragraph, Place, Source
 from citerec.drafts.files import Files
 from citerec.drafts.filling import sentence_end
-from citerec.drafts.read import is_latex, is_markdown
+from citerec.drafts.read import is_latex, place_marker
 from citerec.drafts.sentences import draft_sentences, sentence_place
 from citerec.errors import QueryError
 from citerec.recommend import Recommender
@@ -136,5 +136,5 @@ def place_after(draft: Draft, path: Path, text: str, at: int) -> tuple[int, str]
     """
     end = sentence_end(path, text, at)
     stop = _STOP.search(text, at, end)
-    mark = draft.form(["?"]) if is_latex(path) or is_markdown(path) else MARKER
+    mark = draft.form(["?"]) if is_latex(path) else place_marker(path)
     return end - (len(stop[0]) if stop else 0), f" {mark}"

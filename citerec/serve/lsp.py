@@ -40,7 +40,7 @@ from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.matching import Match, match_entries
 from citerec.drafts.mending import mended
 from citerec.drafts.online import OnlineMatcher, OnlineSettings, find_reference
-from citerec.drafts.read import is_draft, is_markdown
+from citerec.drafts.read import is_draft, is_latex, is_plain
 from citerec.drafts.suggest import Suggestion, place_after, suggestions
 from citerec.drafts.support import DOES_NOT_FIT, Judgement
 from citerec.errors import CiterecError, InputError, QueryError
@@ -143,9 +143,9 @@ class Typed:
 
 
 def typed_at(path: Path, text: str, offset: int) -> Typed | None:
-    r"""The key at an offset of a LaTeX or Markdown text; None if there is none. Its citation may not be closed yet."""
+    r"""The key at an offset of a draft; None if there is none. Its citation may not be closed yet."""
     closing = ""
-    if is_markdown(path):
+    if not (is_latex(path) or is_plain(path)):
         match = _AT.search(text, max(0, offset - _FAR), offset)
         if match is None:
             return None
@@ -509,6 +509,7 @@ _HOVERED, _ACTIONS = 3, 5
 _AUTHORS = 3
 _TITLE, _QUOTED, _START, _LONGEST = 80, 240, 300, 100  # characters that are shown
 _SUFFIXES = {"latex": ".tex", "tex": ".tex", "markdown": ".md", "quarto": ".qmd", "plaintext": ".txt", "bibtex": ".bib"}
+_SUFFIXES |= {"typst": ".typ", "org": ".org"}
 _NO_NAME = re.compile(r"[^\w.-]+")  # of an address without a file, such as untitled:Untitled-1
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|])")
 _HINTS = ("place-open", "may-want-citation")

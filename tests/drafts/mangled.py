@@ -36,13 +36,41 @@ cite("[@?]")
 Both @ponte and others <REF> agree [@croft; @?].
 """
 
+TYPST = """#set document(title: "On lakes")
+#import "x.typ": y
+= Ice <ice>
+Lakes freeze @roe01, as $x @y$ and `@code` and https://a.org/b show. // @comment
+See @ice. Ponds #cite(<lee02>, form: "prose") say so @?, too <REF>.
+
+== Snow
+#cite(<?>, form: "prose") measured @?[p. 3].
+#bibliography("lakes.bib")
+"""
+ORG = """#+title: On lakes
+#+bibliography: lakes.bib
+* Ice
+Lakes freeze [cite:@roe01], ~@code~ and [cite/t:see @lee02; @?] say, [citation needed].
+# [cite:@comment]
+#+begin_src org
+[cite:@?]
+#+end_src
+
+** Snow
+So it is [cite:@?, p. 3].
+"""
+
 _SIGNS = ["", "{", "}", "\\", "%", "$", "\r", "\\begin{x}", "\\end{y}", "\\cite{", "[@", "<REF>", "ü", "\0", "\ufeff"]
+
+_DRAFTS = [
+    *(("draft.tex", LATEX), ("draft.md", MARKDOWN), ("draft.txt", LATEX)),
+    *(("draft.typ", TYPST), ("draft.org", ORG)),
+]
 
 
 @st.composite
 def mangled(draw: st.DrawFn) -> tuple[str, str]:
     """The name and the text of a draft in which some signs were replaced."""
-    name, text = draw(st.sampled_from([("draft.tex", LATEX), ("draft.md", MARKDOWN), ("draft.txt", LATEX)]))
+    name, text = draw(st.sampled_from(_DRAFTS))
     for _ in range(draw(st.integers(0, 4))):
         at = draw(st.integers(0, len(text)))
         until = draw(st.integers(at, min(len(text), at + 40)))

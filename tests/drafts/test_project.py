@@ -8,6 +8,7 @@ from citerec.drafts import Files, read_draft
 from citerec.drafts.filling import Filling
 from citerec.records import Paper
 from tests.conftest import Citerec
+from tests.drafts.mangled import ORG, TYPST
 
 LAKES = Paper("1", title="Counting lakes", authors=("Ada Roe",), year=2001)
 
@@ -86,3 +87,39 @@ def test_a_sentence_may_have_any_mark(demo_index: Path, citerec_here: Citerec) -
         sentence = f"Attention alone suffices to translate {mark}."
         said.add(citerec_here("recommend", sentence, "--index", demo_index, "--format", "json").stdout)
     assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "changes"),
+    [
+        (
+            "a.typ",
+            TYPST,
+            {
+                "so @?,": "so @roe2001counting,",
+                "too <REF>": "too #cite(<roe2001counting>)",
+                "#cite(<?>, form": "#cite(<roe2001counting>, form",
+                "@?[p. 3]": "@roe2001counting[p. 3]",
+            },
+        ),
+        (
+            "a.org",
+            ORG,
+            {
+                "[cite/t:see @lee02; @?]": "[cite/t:see @lee02; @roe2001counting]",
+                "[citation needed]": "[cite:@roe2001counting]",
+                "[cite:@?, p. 3]": "[cite:@roe2001counting, p. 3]",
+            },
+        ),
+    ],
+)
+def test_typst_and_org(name: str, text: str, changes: dict[str, str]) -> None:
+    draft = read_draft(Path(name), Files(texts={Path(name): text}, disk=False))
+    assert draft.title == "On lakes" and draft.bibliographies == (Path("lakes.bib"),)
+    assert [one.key for one in draft.cited] == ["roe01", "lee02"]
+    assert [(place.line, place.section) for place in draft.places][-1][1] == "Snow"
+    assert len(draft.places) == len(changes)
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    files_text = TYPST if name == "a.typ" else ORG
+    assert filled(name, files_text) == text

@@ -141,7 +141,7 @@ function moveMarks(before, after) {
 }
 
 function addPlace() {
-  const marker = { ".tex": "\\cite{?}", ".md": "[@?]" }[get("format").value] ?? "<REF>";
+  const marker = { ".tex": "\\cite{?}", ".md": "[@?]", ".typ": "@?", ".org": "[cite:@?]" }[get("format").value] ?? "<REF>";
   const at = field.selectionEnd;
   field.focus();
   field.setRangeText(/\s|^$/.test(field.value.charAt(at - 1)) ? marker : ` ${marker}`, at, at, "end");

@@ -1,0 +1,59 @@
+"""Typst drafts: places are `@?`, `#cite(<?>)` and the marks of all drafts."""
+
+import re
+from pathlib import Path
+
+from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing
+
+# Every pattern is linear: what repeats is bounded by what cannot be inside of it.
+_TOKEN = re.compile(
+    r"(?P<hidden>(?P<fence>`{3,})(?:(?!(?P=fence))[\s\S])*+(?:(?P=fence)|\Z)|(?<!\\)`[^`\n]*+`|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+    r"|(?<![:\\])//[^\n]*+|(?<!\\)\$(?:[^$\\]|\\[\s\S])*+\$|<(?!REF>)[\w:.-]++>)"
+    r"|^[ \t]*+=++[ \t]++(?P<heading>[^\n]*+)"
+    r"|#bibliography\((?P<bibliography>[^()]*+(?:\([^()]*+\))?[^()]*+)\)"
+    r"|#cite\(\s*+(?:<(?P<cite>[^<>\n]*+)>|label\(\"(?P<label>[^\"\n]*+)\"\))(?P<rest>[^()]*+)\)"
+    r"|(?<![\w@\\])@(?P<key>\?++|\w(?:[\w:.-]*\w)?)(?P<supplement>\[[^\[\]\n]*+\])?"
+    r"|\#(?:set|show|import|let|include)\b[^\n]*+"
+    r"|(?P<blank>\n[ \t\r]*\n)",
+    re.MULTILINE,
+)
+_LABEL = re.compile(r"(?<!cite\()<([\w:.-]+)>")
+_NAMED = re.compile(r"\"([^\"\n]+\.bib)\"")
+_TITLE = re.compile(r"#set\s+document\([^()]*?title:\s*(?:\"([^\"\n]*)\"|\[([^\[\]\n]*)\])")
+_FORM = Form("#cite(<", ">)", ">) #cite(<")  # also right within a word
+
+
+def read_typst(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
+    """The draft in a Typst file."""
+    writer, source, at = Writer(marks), Source(path, text), 0
+    if title := _TITLE.search(text):
+        writer.title = title[1] or title[2]
+    labels = set(_LABEL.findall(text))
+    for token in _TOKEN.finditer(text):
+        writer.text(source, at, token.start())
+        at = token.end()
+        key = next((token[name] for name in ("key", "cite", "label") if token[name] is not None), None)
+        if key in labels:  # a cross-reference
+            writer.add(" ")
+        elif token["heading"] is not None:
+            writer.end_paragraph()
+            writer.section = token["heading"].strip() or None
+        elif token["bibliography"] is not None:
+            writer.bibliographies += [path.parent / name for name in _NAMED.findall(token["bibliography"])]
+        elif key is not None and is_missing(key):
+            writer.add(source.place(*token.span(), _form(token)))
+        elif key is not None:
+            writer.add(source.citation([key], *token.span(), f"[@{key}]"))
+        elif token["blank"] is not None:
+            writer.end_paragraph()
+        else:
+            writer.add(" ")
+    writer.text(source, at, len(text))
+    return writer.draft(_FORM)
+
+
+def _form(token: re.Match[str]) -> Form:
+    """What the citation that replaces a place looks like: that of the place."""
+    if token["key"] is None:
+        return Form("#cite(<", f">{token['rest']})", f">{token['rest']}) #cite(<")
+    return Form("@", token["supplement"] or "", " @")
