@@ -342,9 +342,9 @@ def fill(
     r"""Fill the places of DRAFT that want a citation.
 
     DRAFT is LaTeX, Markdown, Typst, Org or plain text, with \cite{?}, \todo{cite …}, [@?], [citation needed]
-    or <REF> where a citation is missing. At each place you see the best papers, why they fit, and a sentence that supports
-    them; you pick one or several. The draft cites them, and the bibliography gets their entries. Both files
-    are written after each pick. What you skip stays, and can be filled later.
+    or <REF> where a citation is missing. At each place you see the best papers, why they fit, and a sentence
+    that supports them; you pick one or several. The draft cites them, and the bibliography gets their
+    entries. Both files are written after each pick. What you skip stays, and can be filled later.
 
     Example: citerec fill paper.tex --bib refs.bib --index indexes/demo
 

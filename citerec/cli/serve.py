@@ -83,9 +83,9 @@ def lsp(
 ) -> None:
     r"""Serve editors: papers, checks and entries while you write.
 
-    A language server for LaTeX, Markdown, Typst and Org, which your editor starts; it speaks on standard input and output.
-    It completes the keys of citations, says what a key is, offers papers at \cite{?} and [@?], and marks keys
-    without an entry. The index is opened in the background.
+    A language server for LaTeX, Markdown, Typst and Org, which your editor starts; it speaks on standard input
+    and output. It completes the keys of citations, says what a key is, offers papers at \cite{?} and [@?],
+    and marks keys without an entry. The index is opened in the background.
 
     Example: citerec lsp --index indexes/demo --bib refs.bib
 
