@@ -503,6 +503,8 @@ ADD_ENTRY = "citerec.addEntry"
 """The command of a completion item: adds the entry of the paper that was accepted."""
 ADD_REFERENCE = "citerec.addReference"
 """The command of a code action: looks up what was written as a key, and adds its entry."""
+PAPERS = "citerec/papers"
+"""The request of an editor that shows papers beside the text."""
 _PAUSE = 0.05  # seconds in which a further key makes a completion needless
 _QUIET = 0.5  # seconds without a change before a draft is checked
 _HOVERED, _ACTIONS = 3, 5
@@ -863,42 +865,59 @@ async def code_action(ls: Server, params: types.CodeActionParams) -> list[types.
 def _actions(ls: Server, view: View, params: types.CodeActionParams) -> list[types.CodeAction]:
     unknown = [one for one in params.context.diagnostics if one.code == "key-unknown"]
     actions = [action for diagnostic in unknown for action in _key_actions(ls, view, diagnostic)]
-    actions += _place_actions(ls, view, params.range)
     was_asked = params.context.trigger_kind != types.CodeActionTriggerKind.Automatic
-    return actions or (_sentence_actions(ls, view, params.range.start) if was_asked else [])
+    return actions + _paper_actions(ls, view, params.range, any_sentence=was_asked and not actions)
 
 
-def _place_actions(ls: Server, view: View, span: types.Range) -> list[types.CodeAction]:
-    actions, lines = [], ls.lines(view.path, view.text)
-    start, end = lines.offset(span.start), lines.offset(span.end)
-    for place in ls.bench.places(view):
-        if place.start > end or place.end < start:
-            continue
-        offers, _ = ls.bench.best(view, place, _ACTIONS)
-        ls.remember(view.path, offers)
-        for offer in offers:
-            citation = ls.bench.draft(view).citation(place, [offer.key])
-            changes = {view.path: [types.TextEdit(lines.range(place.start, place.end), citation)]}
-            if offer.is_new:
-                changes |= ls.entry_edit(view, offer)
-            title = f"Cite {offer.key}: {shown(_title(offer.paper), _TITLE)}"
-            actions.append(types.CodeAction(title, types.CodeActionKind.QuickFix, edit=ls.edit(changes)))
-    return actions
-
-
-def _sentence_actions(ls: Server, view: View, position: types.Position) -> list[types.CodeAction]:
-    """Papers to cite at the end of the sentence that the cursor is in, where no place is."""
-    lines = ls.lines(view.path, view.text)
-    marked, place = ls.bench.sentence_place(view, lines.offset(position))
-    offers, _ = ls.bench.best(marked, place, _ACTIONS)
-    ls.remember(view.path, offers)
-    actions, at = [], lines.range(place.start - 1, place.start - 1)
-    for offer in offers:
-        citation = f" {ls.bench.draft(view).citation(place, [offer.key])}"
-        changes = {view.path: [types.TextEdit(at, citation)]} | (ls.entry_edit(view, offer) if offer.is_new else {})
-        title = f"Cite for this sentence {offer.key}: {shown(_title(offer.paper), _TITLE)}"
+def _paper_actions(ls: Server, view: View, span: types.Range, *, any_sentence: bool) -> list[types.CodeAction]:
+    actions = []
+    for offer, changes, is_marked in _offers(ls, view, span, any_sentence=any_sentence):
+        told = "Cite" if is_marked else "Cite for this sentence"
+        title = f"{told} {offer.key}: {shown(_title(offer.paper), _TITLE)}"
         actions.append(types.CodeAction(title, types.CodeActionKind.QuickFix, edit=ls.edit(changes)))
     return actions
+
+
+def _offers(ls: Server, view: View, span: types.Range, *, any_sentence: bool) -> Iterator[tuple[Offer, Changes, bool]]:
+    """The papers for the places in a range, the edits that cite them, and that these are places.
+
+    Without a place there, and with `any_sentence`, those for the end of the sentence that the range begins in.
+    """
+    lines = ls.lines(view.path, view.text)
+    start, end = lines.offset(span.start), lines.offset(span.end)
+    places = [one for one in ls.bench.places(view) if one.start <= end and one.end >= start]
+    sought = [(view, place, (place.start, place.end), "") for place in places]
+    if any_sentence and not places:
+        marked, place = ls.bench.sentence_place(view, start)
+        sought = [(marked, place, (place.start - 1, place.start - 1), " ")]
+    for marked, place, at, space in sought:
+        offers, _ = ls.bench.best(marked, place, _ACTIONS)
+        ls.remember(view.path, offers)
+        for offer in offers:
+            citation = space + ls.bench.draft(view).citation(place, [offer.key])
+            changes = {view.path: [types.TextEdit(lines.range(*at), citation)]}
+            yield offer, changes | (ls.entry_edit(view, offer) if offer.is_new else {}), bool(places)
+
+
+async def papers(ls: Server, params: Any) -> list[dict[str, Any]]:
+    """The papers for the place or the sentence at a position, as a panel of an editor shows them (docs/editors.md)."""
+    view = ls.view(params.textDocument.uri)
+    at = types.Position(params.position.line, params.position.character)
+    return await ls.tried(_papers, ls, view, types.Range(at, at)) or [] if view else []
+
+
+def _papers(ls: Server, view: View, span: types.Range) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": offer.key,
+            "label": f"{cited_as(offer.paper)} · {_title(offer.paper)}",
+            "verdict": offer.draft_hit.hit.verdict if offer.draft_hit else None,
+            "isNew": offer.is_new,
+            "about": _about(ls.bench, offer),
+            "edit": ls.edit(changes),
+        }
+        for offer, changes, _ in _offers(ls, view, span, any_sentence=True)
+    ]
 
 
 def _key_actions(ls: Server, view: View, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
@@ -1102,6 +1121,7 @@ def make_server(options: Options) -> Server:
     server.feature(types.TEXT_DOCUMENT_REFERENCES)(references)
     server.feature(types.TEXT_DOCUMENT_RENAME)(rename)
     server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)(symbols)
+    server.feature(PAPERS)(papers)
     server.feature(types.TEXT_DOCUMENT_DID_OPEN)(did_open)
     server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(did_change)
     server.feature(types.TEXT_DOCUMENT_DID_SAVE)(did_save)
