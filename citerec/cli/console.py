@@ -1,6 +1,7 @@
 """Output of the commands: answers and notes in a terminal or a file."""
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -60,6 +61,11 @@ def write(content: bytes) -> None:
 def ask(question: str) -> str:
     """A line of standard input in answer to a question on standard error; EOFError at its end."""
     return Console(stderr=True, highlight=False).input(question, markup=False).strip()
+
+
+def is_terminal() -> bool:
+    """Whether a person sits before a screen on which a cursor can move."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def confirm(question: str, *, default: bool) -> bool:

@@ -5,7 +5,7 @@ import functools
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,21 +15,23 @@ from rich.rule import Rule
 from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import ask, confirm, give, headed, json_bytes, note, parts_of, say
+from citerec.cli.console import ask, confirm, give, headed, is_terminal, json_bytes, note, parts_of, say
 from citerec.confidence import not_calibrated
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
+from citerec.corpus.citation_keys import cited_as
 from citerec.drafts import Draft, Files, Place, check_places, draft_of_text, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited
 from citerec.errors import InputError, SettingsError, UsageError
 from citerec.files.progress import progress_bar
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Answer, Context, Filters, Paper
+from citerec.records import MARKER, Answer, Context, Filters, Paper, why
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.entries import papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others
+    from citerec.cli.picker import Line
     from citerec.drafts.filling import DraftHit, Filling
     from citerec.write.drafting import Tldr
 
@@ -377,12 +379,23 @@ def fill(
         _Session(filling, recommender, limits.filters, fill_options).run()
 
 
-@dataclass(frozen=True, slots=True)
+_Done = Literal["cited", "skipped", "back", "undone"]
+
+
+class _Step(Exception):  # noqa: N818 - no error
+    """Somebody goes another way than to the next place."""
+
+    def __init__(self, done: _Done) -> None:
+        self.done = done
+
+
+@dataclass(slots=True)
 class _Session:
     filling: "Filling"
     recommender: Recommender
     filters: Filters
     options: FillOptions
+    past: list[tuple[int, dict[Path, str]]] = field(default_factory=list)
 
     def run(self) -> None:
         """Goes from place to place, and says at the end what was done."""
@@ -392,7 +405,13 @@ class _Session:
             while skipped < len(filling.draft.places):
                 place = filling.draft.places[skipped]
                 context = filling.draft.contexts(self.recommender.store, filling.cited, **self._citing)[skipped]
-                skipped += not self._fill(skipped, context, place)
+                done = self._fill(skipped, context, place)
+                if done == "undone" and self.past:
+                    skipped, texts = self.past.pop()
+                    filling.restore(texts)
+                    self._write(f"{filling.draft.places[skipped]}: taken back")
+                else:
+                    skipped = max(0, skipped + {"skipped": 1, "back": -1}.get(done, 0))
         left, cited = len(filling.draft.places), 0
         if options.suggest and skipped == left:  # nobody has stopped
             with contextlib.suppress(EOFError, KeyboardInterrupt):
@@ -400,9 +419,9 @@ class _Session:
         new = len(filling.bibliography.entries) - entries
         if options.diff:
             print(filling.files.diff(), end="")
-        done = "would be filled" if options.diff else "filled"
+        filled = "would be filled" if options.diff else "filled"
         added = f"{new} new {'entry' if new == 1 else 'entries'}"
-        done_so = [f"{whole - left} of {whole} places {done}, {left} left"] if whole or not options.suggest else []
+        done_so = [f"{whole - left} of {whole} places {filled}, {left} left"] if whole or not options.suggest else []
         if options.suggest:
             done_so.append(f"{cited} suggested {'sentence cites' if cited == 1 else 'sentences cite'}")
         note(f"{'; '.join([*done_so, added])} in {filling.bibliography.path}.")
@@ -411,15 +430,24 @@ class _Session:
     def _citing(self) -> dict[str, Any]:
         return {"citing_id": self.options.citing, "citing_title": self.options.title}
 
-    def _fill(self, number: int, context: Context, place: Place) -> bool:
-        """Cites what is picked at a place; whether something was."""
-        papers, said = (self._surely if self.options.yes else self._choice)(context, place)
-        if papers:
-            keys = self.filling.cite(number, papers, said)
-            if not self.options.diff:
-                self.filling.files.write()
-            (note if self.options.diff else say)(f"{place}: {', '.join(keys)}")
-        return bool(papers)
+    def _fill(self, number: int, context: Context, place: Place) -> _Done:
+        """Cites what is picked at a place."""
+        take = self._surely if self.options.yes else self._picked if is_terminal() else self._choice
+        try:
+            papers, said = take(context, place)
+        except _Step as step:
+            return step.done
+        if not papers:
+            return "skipped"
+        self.past.append((number, self.filling.texts()))
+        self._write(f"{place}: {', '.join(self.filling.cite(number, papers, said))}")
+        return "cited"
+
+    def _write(self, done: str) -> None:
+        """Writes the files, and says what was done."""
+        if not self.options.diff:
+            self.filling.files.write()
+        (note if self.options.diff else say)(done)
 
     def _suggest(self) -> int:
         """Goes through sentences that may want a citation; how many cite something then."""
@@ -433,11 +461,11 @@ class _Session:
             end = one.end + sum(by for where, at, by in grown if where == path and at <= one.end)
             number = filling.mark(path, end, one.marker)
             try:
-                is_filled = self._fill(number, one.answer.context, one.place)
+                done = self._fill(number, one.answer.context, one.place)
             except (EOFError, KeyboardInterrupt):
                 filling.unmark(path, end, one.marker)
                 break
-            if is_filled:
+            if done == "cited":
                 cited += 1
                 grown.append((path, one.end, len(filling.files.text(path)) - size))
             else:
@@ -485,12 +513,38 @@ class _Session:
                 context = replace(context, text=words, before="", after="")
                 shown = self._show(context, place, k)
             elif pick := _PICK.fullmatch(answer):
-                papers = _picked(pick["numbers"], shown)
+                papers = _numbered(pick["numbers"], shown)
                 said = self._said(context, papers) if papers and pick["write"] else ""
                 if papers and (said or not pick["write"]):
                     return papers, said
             else:
                 print(_HELP, end="", file=sys.stderr)
+
+    def _picked(self, context: Context, place: Place) -> tuple[list[Paper], str]:
+        """The same in a terminal, where the sentence stays in sight."""
+        from citerec.cli.picker import choose
+
+        k, where = self.options.k, f"{place} · {place.section}" if place.section else str(place)
+        while True:
+            answer, shown = self._search(context, k)
+            before, _, after = context.text.partition(MARKER)
+            told = "Nothing in the index seems to fit; the nearest papers:" if answer.nothing_fits else ""
+            action, picked = choose(where, (before, after), [_line(one) for one in shown], told)
+            papers = [shown[number].paper for number in picked]
+            if action == "quit":
+                raise EOFError
+            if action in ("back", "undo"):
+                raise _Step("back" if action == "back" else "undone")
+            if action == "skip":
+                return [], ""
+            if action == "cite":
+                return papers, ""
+            if action == "write" and (said := self._said(context, papers)):
+                return papers, said
+            if action == "more":
+                k += self.options.k
+            elif action == "words" and (words := ask("Search for: ")):
+                context = replace(context, text=words, before="", after="")
 
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
@@ -520,7 +574,18 @@ class _Session:
         return shown
 
 
-def _picked(numbers: str, shown: "Sequence[DraftHit]") -> list[Paper]:
+def _line(one: "DraftHit") -> "Line":
+    """A paper as a terminal shows it."""
+    from citerec.cli.picker import Line
+
+    paper, says = one.hit.paper, one.support or ""
+    before, _, after = (paper.abstract or "").partition(says) if says else (paper.abstract or "", "", "")
+    about = "\n".join(filter(None, [", ".join(paper.authors), paper.venue, *why(one.hit)]))
+    doi, label = paper.external_ids.get("DOI", ""), f"{cited_as(paper)} · {paper.title}"
+    return Line(one.hit.verdict or "", label, one.key or "", about, (before, says, after), doi)
+
+
+def _numbered(numbers: str, shown: "Sequence[DraftHit]") -> list[Paper]:
     """The papers with some numbers; none, and a note, if there is no such number."""
     picked = [int(one) for one in re.findall(r"\d+", numbers)]
     if all(1 <= one <= len(shown) for one in picked):

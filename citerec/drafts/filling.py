@@ -1,7 +1,8 @@
 """Filling a draft: papers are cited at its places, and their entries added to its bibliography."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,12 +48,24 @@ class Filling:
         named = [bibliography] if bibliography else list(self.draft.bibliographies)
         if not named:
             raise InputError(f"{path} names no bibliography", "Give one: --bib refs.bib. It is made if it is missing.")
-        self.bibliography = Bibliography(named, self.files, match, pattern)
+        self._read_bibliography = partial(Bibliography, named, self.files, match, pattern)
+        self.bibliography = self._read_bibliography()
 
     @property
     def cited(self) -> dict[str, str]:
         """The papers of the index that the draft cites, by key; no others of the bibliography, which may be large."""
         return self.bibliography.papers_of(one.key for one in self.draft.cited)
+
+    def texts(self) -> dict[Path, str]:
+        """The texts of the draft and its bibliography as they are now, which `restore` takes back to."""
+        paths = {self.path, self.bibliography.path, *(place.path for place in self.draft.places)}
+        return {path: self.files.text(path) for path in paths if self.files.exists(path)}
+
+    def restore(self, texts: Mapping[Path, str]) -> None:
+        """Takes the draft and its bibliography back to some texts; a bibliography that was made since is emptied."""
+        for path, now in self.texts().items():
+            self.files.change(path, 0, len(now), texts.get(path, ""))
+        self.draft, self.bibliography = read_draft(self.path, self.files), self._read_bibliography()
 
     def mark(self, path: Path, at: int, marker: str) -> int:
         """Makes a place at an offset of a file; its number."""

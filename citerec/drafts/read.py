@@ -40,7 +40,8 @@ def read_draft(path: Path, files: Files | None = None) -> Draft:
     if path.suffix.lower() == ".bib":
         raise InputError(f"{path} is a bibliography, not a draft", "Give the draft.")
     if path.suffix and not is_draft(path):
-        remedy = f"Give {', '.join(f'{kind} ({chr(32).join(endings)})' for kind, endings in _ENDINGS.items())}"
+        kinds = (f"{kind} ({', '.join(endings)})" for kind, endings in _ENDINGS.items())
+        remedy = f"Give {', '.join(kinds)}"
         if path.suffix.lower() in _OF_PANDOC:
             remedy += f", for example with pandoc {path} -o {path.with_suffix('.md')}"
         raise InputError(f"{path} is no draft that citerec reads", f"{remedy}.")

@@ -47,7 +47,7 @@ def test_other_formats_and_what_cannot_be_read(client: httpx.Client) -> None:
     plain = post(client, "", name="notes", text="Forests of trees <REF> vote.")
     assert (plain["marker"], len(plain["places"])) == ("<REF>", 1)
     assert post(client, "", text="")["places"] == []
-    assert "d.typ is no draft that citerec reads" in refused(client, "", name="d.typ", text="Forests <REF> vote.")
+    assert "d.rst is no draft that citerec reads" in refused(client, "", name="d.rst", text="Forests <REF> vote.")
     assert "paper.tex cannot be understood, line 2" in refused(client, "", text="a\n\\cite{?} {")
     (told,) = post(client, "", bibliography=BIB + "@misc{broken,\n  title={x}\n")["unreadable"]
     assert told.startswith("refs.bib:5: not BibTeX")

@@ -1,0 +1,84 @@
+"""`citerec fill` in a terminal, as a person meets it: keys, what stays in sight, and what is undone."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+COMMAND = str(Path(sys.executable).with_name("citerec"))
+DRAFT = r"""Recurrent networks with gated memory cells learn dependencies across long sequences \cite{?}.
+Attention alone, without recurrence, suffices to translate sentences \citep{?}.
+\bibliography{refs}
+"""
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
+
+
+class Terminal:
+    """A command in a terminal of 80 by 24; `seen` is all that it has written so far."""
+
+    def __init__(self, folder: Path, *arguments: object) -> None:
+        self._master, slave = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+        self.process = subprocess.Popen(
+            [COMMAND, *map(str, arguments)], cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave
+        )
+        os.close(slave)
+        self.seen = ""
+
+    def wait(self, is_there: Callable[[str], bool]) -> str:
+        """What is written until something is there."""
+        seen, ends = "", time.monotonic() + 60
+        while not is_there(seen):
+            assert time.monotonic() < ends, seen
+            if select.select([self._master], [], [], 0.2)[0]:
+                try:
+                    raw = os.read(self._master, 65536)
+                except OSError:  # it has ended
+                    break
+                seen += _ESCAPES.sub("", raw.decode("utf-8", "replace"))
+        self.seen += seen
+        return seen
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def close(self) -> int:
+        code = self.process.wait(30)
+        os.close(self._master)
+        return code
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")
+def test_papers_are_chosen_opened_undone_and_cited(tmp_path: Path, demo_index: Path) -> None:
+    (tmp_path / "paper.tex").write_text(DRAFT)
+    terminal = Terminal(tmp_path, "fill", "paper.tex", "--index", demo_index)
+    first = terminal.wait(lambda seen: "q stop" in seen)
+    assert "Recurrent networks" in first and "Hochreiter & Schmidhuber 1997 · Long Short-Term Memory" in first
+    assert "Neural Computation" not in first
+    terminal.press("\x1b[C")  # to the right: it opens
+    assert "Neural Computation" in terminal.wait(lambda seen: "Gradients" in seen)
+    terminal.press("\r")  # and is cited
+    terminal.wait(lambda seen: "Attention alone" in seen)
+    draft = tmp_path / "paper.tex"
+    assert r"sequences \cite{hochreiter1997long}" in draft.read_text()
+    terminal.press("u")
+    terminal.wait(lambda seen: "Recurrent networks" in seen)
+    assert draft.read_text() == DRAFT
+    assert (tmp_path / "refs.bib").read_text() == ""
+    terminal.press("s")
+    terminal.wait(lambda seen: "Attention alone" in seen)
+    terminal.press("b")
+    terminal.wait(lambda seen: "Recurrent networks" in seen)
+    terminal.press("  \r")  # the first two
+    terminal.wait(lambda seen: "Attention alone" in seen)
+    assert re.search(r"sequences \\cite\{hochreiter1997long,\w+\}", draft.read_text())
+    terminal.press("q")
+    assert "1 of 2 places filled, 1 left; 2 new entries" in terminal.wait(lambda seen: "refs.bib." in seen)
+    assert terminal.close() == 0
