@@ -223,8 +223,8 @@ class DraftHit(NamedTuple):
 def draft_hits(answer: Answer, bibliography: Bibliography, *, own_first: bool = True) -> list[DraftHit]:
     """The hits of an answer in the order in which an author sees them.
 
-    Those papers of the bibliography come first that are among the best `FITTING`, in the system's order; then all
-    others, in that order. No hit is left out, none is added, and the order does not depend on how many are shown.
+    Those papers of the bibliography come first that are among the best `FITTING`, in the system's order, but no weak one
+    where the system is sure of its first paper; then all others, in that order. No hit is left out, none is added, and the order does not depend on how many are shown.
 
     Args:
         answer: The hits that are shown, best first.
@@ -232,9 +232,12 @@ def draft_hits(answer: Answer, bibliography: Bibliography, *, own_first: bool = 
         own_first: Whether its papers come first; otherwise they only have their keys.
     """
 
+    best = answer.hits[0].verdict if answer.hits else None
+
     def one(hit: Hit) -> DraftHit:
         keys = ((bibliography.key_of(paper), paper) for paper in (hit.paper, *hit.also))
         key, paper = next((each for each in keys if each[0]), (None, hit.paper))
-        return DraftHit(hit, key, paper, bool(key) and own_first and hit.rank <= FITTING, answer.context)
+        fits = hit.rank <= FITTING and (hit.verdict, best) != ("weak", "sure")
+        return DraftHit(hit, key, paper, bool(key) and own_first and fits, answer.context)
 
     return sorted(map(one, answer), key=lambda each: not each.comes_first)
