@@ -224,8 +224,8 @@ def draft_hits(answer: Answer, bibliography: Bibliography, *, own_first: bool = 
     """The hits of an answer in the order in which an author sees them.
 
     Those papers of the bibliography come first that are among the best `FITTING`, in the system's order, but no weak
-    one where the system is sure of its first paper; then all others, in that order. No hit is left out, none is added, and
-    the order does not depend on how many are shown.
+    one where the system is sure of its first paper; then all others, in that order. No hit is left out, none is added,
+    and the order does not depend on how many are shown.
 
     Args:
         answer: The hits that are shown, best first.
