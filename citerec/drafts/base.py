@@ -12,9 +12,7 @@ from citerec.corpus.store import PaperStore
 from citerec.records import MARKER, Context
 
 _MISSING = re.compile(r"\?{0,3}|<ref>|todo|xxx+|fixme|tbd|cite|citation(?:[ _-]needed)?|ref|missing", re.IGNORECASE)
-MARKS = re.compile(
-    r"<REF>|\[(?:citation needed|\?{1,3}|cite|ref)\](?![(\[:])|\((?:ref|citation needed)\)", re.IGNORECASE
-)
+MARKS = re.compile(r"<REF>|\[(?:(?i:citation needed)|\?{1,3}|CITE|REF)\](?![(\[:])|\((?:REF|(?i:citation needed))\)")
 """What marks a place in running text, in every kind of draft."""
 _SIGN = "\ue000"  # a place, while the text is put together
 ABSTRACT = "Abstract"

@@ -49,7 +49,7 @@ class Project(PartSettings):
     @functools.cached_property
     def mark(self) -> re.Pattern[str]:
         """What marks a place in running text."""
-        return re.compile("|".join([MARKS.pattern, *(f"(?:{one})" for one in self.marks)]), MARKS.flags)
+        return re.compile("|".join([MARKS.pattern, *(f"(?:{one})" for one in self.marks)]))
 
 
 def project_of(path: Path) -> Project:
@@ -74,11 +74,12 @@ _NONE = Project()
 
 @functools.lru_cache(16)
 def _read(file: Path, _changed: int) -> Project:
-    table = read_toml(file)
     try:
+        table = read_toml(file)
         keys = [key for key in Project.model_fields if key != "folder"]
         if unknown := [key for key, _ in flat(table) if key not in keys]:
             raise SettingsError(f"{unknown[0]!r} is not a setting", nearest(unknown[0], lambda: keys))
         return Project.checked({**table, "folder": file.parent}, "", lambda: keys)
     except SettingsError as error:
-        raise SettingsError(f"{file}: {error.message}", "See docs/drafts.md, A project file.") from error
+        fault = error.message if str(file) in error.message else f"{file}: {error.message}"
+        raise SettingsError(fault, "See docs/drafts.md, A project file.") from error

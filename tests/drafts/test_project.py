@@ -40,7 +40,11 @@ def test_marks_of_every_kind_of_draft(mark: str) -> None:
         ("a.tex", r"\item[?] Lakes \cite{?}", r"\item[?] Lakes \cite{roe2001counting}"),
         ("a.md", "@? showed that lakes freeze.", "@roe2001counting showed that lakes freeze."),
         ("a.md", "Ice. As shown by @?, lakes @?.", "Ice. As shown by @roe2001counting, lakes [@roe2001counting]."),
-        ("a.md", "[cite](http://a.b) and [ref][1] stay, [?]: too.", "[cite](http://a.b) and [ref][1] stay, [?]: too."),
+        (
+            "a.md",
+            "[cite](http://a.b), [ref] and [CITE][1] stay, [?]: too.",
+            "[cite](http://a.b), [ref] and [CITE][1] stay, [?]: too.",
+        ),
     ],
 )
 def test_marks_of_one_kind(name: str, text: str, expected: str) -> None:
