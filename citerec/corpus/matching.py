@@ -32,10 +32,12 @@ _TITLE = "title:"
 # papers of one group on one subject are a greater danger than a late edition.
 _SAME_TITLE_YEARS, _LIKE_TITLE_YEARS = 5, 2
 _FEWEST_WORDS = 3  # "Introduction" and "Editorial notes" are titles of many papers
+_KEPT = 1 << 15  # titles and names whose words are remembered: each is compared with many
 _SMALL = re.compile("an?|and|as|at|by|for|from|in|of|on|or|the|to|towards?|using|via|with")
 _NUMERAL = re.compile(r"\w*\d\w*|[ivx]+")
 
 
+@lru_cache(_KEPT)
 def normalised(text: str) -> frozenset[str]:
     """The words of a text in lower case, without accents, punctuation and repeated letters: "Straße" is "Strasse".
 
@@ -118,6 +120,7 @@ def name_digest(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
 
 
+@lru_cache(_KEPT)
 def plain_title(title: str) -> str:
     """The words of a title without accents, case and punctuation, one space between them."""
     return " ".join(re.findall(r"\w+", _without_accents(unicodedata.normalize("NFKD", title).casefold())))
@@ -196,12 +199,12 @@ def _stage(paper: Paper) -> int:
     return 2 if is_preprint(paper) else 0 if paper.venue else 1
 
 
-@lru_cache(1 << 14)
+@lru_cache(_KEPT)
 def _words(title: str) -> tuple[str, ...]:
     return tuple(plain_title(title).split())
 
 
-@lru_cache(1 << 14)
+@lru_cache(_KEPT)
 def _content(title: str) -> tuple[str, ...]:
     words = _words(title)
     return tuple(word for word in words if not _SMALL.fullmatch(word)) or words
