@@ -17,6 +17,7 @@ from citerec.drafts.check import Finding, Options, findings_by_entry, findings_o
 from citerec.drafts.matching import Mending
 from citerec.drafts.mending import mend_entries, mended
 from citerec.drafts.online import OnlineMatcher, OnlineSettings, verdicts_json
+from citerec.drafts.project import project_of
 from citerec.drafts.support import SUPPORTS, Judgement
 from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
@@ -87,7 +88,8 @@ def check(
     Args:
         file: The draft; or a .bib file, all of whose entries are checked.
         bibs: A .bib file; may be repeated.  [default: those that FILE names]
-        index_path: Compare the cited entries with the papers of an index.
+        index_path: Compare the cited entries with the papers of an index.  [default: that of citerec.toml, if it names
+            one]
         support: Compare each citing sentence with its paper: which sentence of the abstract says it, and whether the
             paper may not fit. Abstracts are those of the bibliography, and of the index.
         fix: Show for each finding with a known right value what would change, and ask whether to change it; with
@@ -110,6 +112,7 @@ def check(
     bibliography = read_entries(named, files) if named else None
     if is_bibliography and bibliography:
         draft = draft_of(bibliography)
+    index_path = index_path or project_of(file).index_path
     opened = contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext()
     with opened as index, online.matcher(index) as matcher:
         material = material_of(draft, bibliography, index, chosen, files, matcher)

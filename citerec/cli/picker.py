@@ -30,7 +30,7 @@ _STYLES = Style.from_dict(
     }
 )
 _HELP = (
-    "↑↓ move  → or Enter open  Enter again, or 1–9: cite  Space mark several  o DOI\n"
+    "↑↓ move  → or Enter open  Enter again, or number: cite  Space mark  o DOI\n"
     "w write a text  s skip  / other words  m more  b back  u undo  q stop"
 )
 _ACTIONS: dict[str, Action] = {"s": "skip", "m": "more", "b": "back", "u": "undo", "q": "quit", "/": "words"}
@@ -41,16 +41,14 @@ class Line(NamedTuple):
 
     Attributes:
         verdict: How sure the system is of it; empty if it cannot say.
-        label: Authors, year and title.
-        note: What stands behind: its key in the bibliography.
-        about: Venue, reasons and the like, when it is open.
+        label: Authors, year, its key if the bibliography has it, and title.
+        about: Title, venue, reasons and the like, when it is open.
         abstract: Its abstract, before, in and after the sentence that supports the claim.
         doi: Its DOI; empty if it has none.
     """
 
     verdict: str
     label: str
-    note: str
     about: str
     abstract: tuple[str, str, str]
     doi: str
@@ -87,6 +85,7 @@ class _Picker:
     at: int = 0
     is_open: bool = False
     marked: list[int] = field(default_factory=list)
+    typed: str = ""
 
     def head(self) -> StyleAndTextTuples:
         before, after = self.sentence
@@ -97,8 +96,7 @@ class _Picker:
         for number, line in enumerate(self.lines):
             style = "class:chosen" if number == self.at else ""
             parts.append((style, f"{'●' if number in self.marked else ' '}{number + 1:2} "))
-            parts += [(f"{style} class:{line.verdict}", f"{line.verdict:7}"), (style, line.label)]
-            parts += [(f"{style} class:dim", f"  {line.note}" if line.note else ""), ("", "\n")]
+            parts += [(f"{style} class:{line.verdict}", f"{line.verdict:7}"), (style, line.label), ("", "\n")]
         return parts or [("class:dim", "No paper found. / searches other words.")]
 
     def opened(self) -> StyleAndTextTuples:
@@ -122,6 +120,7 @@ class _Picker:
             return bound
 
         def move(by: int) -> None:
+            self.typed = ""
             self.at = max(0, min(self.at + by, last))
 
         def toggle() -> None:
@@ -130,12 +129,27 @@ class _Picker:
                 move(1)
 
         def enter() -> Choice | None:
-            if self.marked:
-                return Choice("cite", tuple(self.marked))
-            if self.is_open or not self.lines:
-                return Choice("cite", (self.at,)) if self.lines else None
-            self.is_open = True
+            if self.lines and (self.marked or self.is_open or self.typed):
+                return cite(self.at) if self.typed or not self.marked else Choice("cite", tuple(self.marked))
+            self.is_open = bool(self.lines)
             return None
+
+        def cite(number: int) -> Choice:
+            return Choice("cite", tuple(dict.fromkeys([*self.marked, number])))
+
+        def type_digit(digit: str) -> Choice | None:
+            """Of up to nine papers a digit cites one; of more it goes to one, which Enter cites."""
+            self.typed = self.typed + digit if 0 < int(self.typed + digit) <= last + 1 else digit
+            if not 0 < int(self.typed) <= last + 1:
+                self.typed = ""
+            elif last < 9:
+                return cite(int(self.typed) - 1)
+            else:
+                self.at = int(self.typed) - 1
+            return None
+
+        def act(action: Action) -> Choice:
+            return Choice(action, tuple(self.marked))
 
         def show(is_open: bool) -> None:
             self.is_open = is_open and bool(self.lines)
@@ -154,13 +168,15 @@ class _Picker:
         bind("w")(lambda: Choice("write", tuple(self.marked) or (self.at,)) if self.lines else None)
         bind("c-c", "c-d")(lambda: Choice("quit"))
         for key, action in _ACTIONS.items():
-            bind(key)(partial(Choice, action))
-        for number in range(min(9, len(self.lines))):
-            bind(str(number + 1))(partial(Choice, "cite", (number,)))
+            bind(key)(partial(act, action))
+        for digit in "0123456789":
+            bind(digit)(partial(type_digit, digit))
         return keys
 
 
-def choose(where: str, sentence: tuple[str, str], lines: Sequence[Line], told: str = "") -> Choice:
+def choose(
+    where: str, sentence: tuple[str, str], lines: Sequence[Line], told: str = "", marked: Sequence[int] = ()
+) -> Choice:
     """What a person chooses at a place.
 
     Args:
@@ -168,8 +184,9 @@ def choose(where: str, sentence: tuple[str, str], lines: Sequence[Line], told: s
         sentence: The sentence before and after the place.
         lines: The papers, best first.
         told: What is said of them all, such as how sure the system is, or what happened last.
+        marked: The numbers of those that are marked already.
     """
-    picker = _Picker(where, sentence, lines, told)
+    picker = _Picker(where, sentence, lines, told, marked=[*marked])
 
     def text(parts: Callable[[], StyleAndTextTuples], **options: Any) -> Window:
         control = FormattedTextControl(parts, **options)
@@ -188,7 +205,7 @@ def choose(where: str, sentence: tuple[str, str], lines: Sequence[Line], told: s
             ConditionalContainer(text(picker.opened), filter=_condition(picker)),
             Window(),
             text(lambda: [("class:dim", picker.told)]),
-            text(lambda: [("class:dim", _HELP)]),
+            text(lambda: _wrapped([("class:dim", _HELP)])),
         ]
     )
     application: Application[Choice] = Application(

@@ -379,7 +379,7 @@ def fill(
         _Session(filling, recommender, limits.filters, fill_options).run()
 
 
-_Done = Literal["cited", "skipped", "back", "undone"]
+_Done = Literal["cited", "skipped", "back", "undone", "stopped"]
 
 
 class _Step(Exception):  # noqa: N818 - no error
@@ -453,36 +453,46 @@ class _Session:
         """Goes through sentences that may want a citation; how many cite something then."""
         from citerec.drafts.suggest import suggestions
 
-        filling, cited = self.filling, 0
+        filling, number = self.filling, 0
         found = suggestions(filling.draft, self.recommender, filling.files, filling.cited, k=1, **self._citing)
-        grown: list[tuple[Path, int, int]] = []  # what follows a new citation stands further behind
-        for one in found:
+        # By the number of a suggestion that was taken: the texts before, and how much longer its file is since.
+        taken: dict[int, tuple[dict[Path, str], int]] = {}
+        while number < len(found):
+            one, texts = found[number], filling.texts()
             path, size = one.place.path, len(filling.files.text(one.place.path))
-            end = one.end + sum(by for where, at, by in grown if where == path and at <= one.end)
-            number = filling.mark(path, end, one.marker)
+            before = (by for at, (_, by) in taken.items() if found[at].place.path == path and found[at].end <= one.end)
+            end = one.end + sum(before)
+            place = filling.mark(path, end, one.marker)
             try:
-                done = self._fill(number, one.answer.context, one.place)
+                done = self._fill(place, one.answer.context, one.place)
             except (EOFError, KeyboardInterrupt):
-                filling.unmark(path, end, one.marker)
-                break
+                done = "stopped"
             if done == "cited":
-                cited += 1
-                grown.append((path, one.end, len(filling.files.text(path)) - size))
+                taken[number] = texts, len(filling.files.text(path)) - size
             else:
                 filling.unmark(path, end, one.marker)
-        return cited
+            if done == "stopped":
+                break
+            if done == "undone" and taken:
+                number, (texts, _) = taken.popitem()
+                filling.restore(texts)
+                self._write(f"{found[number].place}: taken back")
+                continue
+            number += -1 if done == "back" and number and number - 1 not in taken else done in ("cited", "skipped")
+        return len(taken)
 
-    def _search(self, context: Context, k: int) -> "tuple[Answer, list[DraftHit]]":
+    def _search(self, context: Context, k: int, place: Place) -> "tuple[Answer, list[DraftHit]]":
         """An answer, and its papers in the order in which they are shown."""
         from citerec.drafts.filling import draft_hits
 
         most = min(k, self.recommender.index.most_hits)
-        answer = self.recommender.search(context, most, self.filters, explain=not self.options.yes, fold=True)
+        filters = replace(self.filters, exclude=(*self.filters.exclude, *self.filling.beside(place)))
+        answer = self.recommender.search(context, most, filters, explain=not self.options.yes, fold=True)
         return answer, draft_hits(answer, self.filling.bibliography, own_first=self.options.own_first)
 
     def _surely(self, context: Context, place: Place) -> tuple[list[Paper], str]:
         """The first paper, if the system is sure enough of it."""
-        answer, shown = self._search(context, 1)
+        answer, shown = self._search(context, 1, place)
         verdict = answer.hits[0].verdict if answer.hits else None
         if answer.hits and (self.options.yes == "any" or verdict in _TAKEN[self.options.yes or "sure"]):
             return [one.paper for one in shown], ""
@@ -525,12 +535,14 @@ class _Session:
         from citerec.cli.picker import choose
 
         k, where = self.options.k, f"{place} · {place.section}" if place.section else str(place)
+        own, marked = context, list[Paper]()
         while True:
-            answer, shown = self._search(context, k)
+            answer, shown = self._search(context, k, place)
             before, _, after = context.text.partition(MARKER)
             told = "Nothing in the index seems to fit; the nearest papers:" if answer.nothing_fits else ""
-            action, picked = choose(where, (before, after), [_line(one) for one in shown], told)
-            papers = [shown[number].paper for number in picked]
+            still = [number for number, one in enumerate(shown) if one.paper in marked]
+            action, picked = choose(where, (before, after), [_line(one) for one in shown], told, still)
+            marked = papers = [shown[number].paper for number in picked]
             if action == "quit":
                 raise EOFError
             if action in ("back", "undo"):
@@ -543,8 +555,10 @@ class _Session:
                 return papers, said
             if action == "more":
                 k += self.options.k
-            elif action == "words" and (words := ask("Search for: ")):
-                context = replace(context, text=words, before="", after="")
+            elif action == "words":
+                with contextlib.suppress(EOFError, KeyboardInterrupt):
+                    words = ask("Search for (nothing: the sentence again): ")
+                    context = replace(own, text=words, before="", after="") if words else own
 
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
@@ -560,7 +574,7 @@ class _Session:
 
     def _show(self, context: Context, place: Place, k: int) -> "list[DraftHit]":
         """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
-        answer, shown = self._search(context, k)
+        answer, shown = self._search(context, k, place)
         say(Rule(f"{place} · {place.section}" if place.section else str(place), style="dim", align="left"))
         remarks: dict[str, list[Text]] = {}
         for one in shown:
@@ -580,9 +594,9 @@ def _line(one: "DraftHit") -> "Line":
 
     paper, says = one.hit.paper, one.support or ""
     before, _, after = (paper.abstract or "").partition(says) if says else (paper.abstract or "", "", "")
-    about = "\n".join(filter(None, [", ".join(paper.authors), paper.venue, *why(one.hit)]))
-    doi, label = paper.external_ids.get("DOI", ""), f"{cited_as(paper)} · {paper.title}"
-    return Line(one.hit.verdict or "", label, one.key or "", about, (before, says, after), doi)
+    about = "\n".join(filter(None, [paper.title, ", ".join(paper.authors), paper.venue, *why(one.hit)]))
+    label = f"{cited_as(paper)}{f' [{one.key}]' if one.key else ''} · {paper.title}"
+    return Line(one.hit.verdict or "", label, about, (before, says, after), paper.external_ids.get("DOI", ""))
 
 
 def _numbered(numbers: str, shown: "Sequence[DraftHit]") -> list[Paper]:

@@ -12,8 +12,11 @@ from citerec.corpus.store import PaperStore
 from citerec.records import MARKER, Context
 
 _MISSING = re.compile(r"\?{0,3}|<ref>|todo|xxx+|fixme|tbd|cite|citation(?:[ _-]needed)?|ref|missing", re.IGNORECASE)
-MARKS = re.compile(r"<REF>|\[(?:(?i:citation needed)|\?{1,3}|CITE|REF)\](?![(\[:])|\((?:REF|(?i:citation needed))\)")
+MARKS = re.compile(
+    r"<REF>|(?<!\])\[(?:(?i:citation needed)|\?{1,3}|CITE|REF)\](?![(\[:])|\((?:REF|(?i:citation needed))\)"
+)
 """What marks a place in running text, in every kind of draft."""
+_OPTION, _FAR = re.compile(r"\\[A-Za-z]+\*?\Z"), 40
 _SIGN = "\ue000"  # a place, while the text is put together
 ABSTRACT = "Abstract"
 """The section of paragraphs in an environment for the abstract."""
@@ -227,6 +230,8 @@ class Writer:
         """Adds text of the source, with its places."""
         paragraph = self._paragraphs[-1]
         for mark in (*self.marks.finditer(source.text, start, end), None):
+            if mark and _OPTION.search(source.text, max(0, mark.start() - _FAR), mark.start()):
+                continue  # the option of a command
             part = source.text[start : mark.start() if mark else end]
             if paragraph.begins is None and part.strip():
                 line = source.line(start + len(part) - len(part.lstrip()))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from citerec.contexts.split import splitter
+from citerec.drafts.base import Place
 from citerec.drafts.bibliography import Bibliography, Matcher
 from citerec.drafts.files import Files
 from citerec.drafts.read import is_latex, is_markdown, read_draft
@@ -55,6 +56,11 @@ class Filling:
     def cited(self) -> dict[str, str]:
         """The papers of the index that the draft cites, by key; no others of the bibliography, which may be large."""
         return self.bibliography.papers_of(one.key for one in self.draft.cited)
+
+    def beside(self, place: Place) -> tuple[str, ...]:
+        """The papers of the index that the citation at a place cites already."""
+        keys = (one.key for one in self.draft.cited if (one.path, one.start) == (place.path, place.start))
+        return tuple(self.bibliography.papers_of(keys).values())
 
     def texts(self) -> dict[Path, str]:
         """The texts of the draft and its bibliography as they are now, which `restore` takes back to."""

@@ -28,6 +28,7 @@ _SEARCHED = 40  # sentences with the greatest need that are searched for
 _LIKELY = ("sure", "likely")
 _LEAST = 0.1  # of need, where a system cannot say how likely its papers are; 7 % of the sentences of papers cite
 _ASIDE = re.compile(r"\W*(?:acknowl\w*|references|bibliography|funding|ethic\w*|author contributions)", re.IGNORECASE)
+_NOTED = re.compile(r"[.!?](?=\\footnote|\[\^|\[fn:)")  # a sentence that a note follows
 _STOP = re.compile(r"[.!?]?[\"'’”»)\]]*\Z")
 
 
@@ -97,7 +98,8 @@ def suggestions(
             continue
         source = sources[paragraph.path]
         place = sentence_place(source, paragraph, sentence)
-        end, marker = place_after(draft, paragraph.path, source.text, place.start)
+        whole = " ".join(source.text[place.start : place.end].split()) == sentence
+        end, marker = place_after(draft, paragraph.path, source.text, place.start, place.end if whole else None)
         score = need * (sure.among_ten if sure else 1.0)
         found.append(Suggestion(sentence, place, end, marker, answer, score))
     return sorted(found, key=lambda one: -one.score)[:most]
@@ -129,12 +131,16 @@ def _with_place(draft: Draft, paragraph: Paragraph, sentence: str) -> str:
     return f"{cites}\n\n{text}" if cites else text
 
 
-def place_after(draft: Draft, path: Path, text: str, at: int) -> tuple[int, str]:
+def place_after(draft: Draft, path: Path, text: str, at: int, end: int | None = None) -> tuple[int, str]:
     """Where a place for the sentence at an offset of a file goes: before its full stop; and what marks it there.
 
-    The mark is as the draft writes its citations, with the space before it.
+    The mark is as the draft writes its citations, with the space before it. `end` is where the sentence ends, if that
+    is known.
     """
-    end = sentence_end(path, text, at)
+    if end is None:
+        end = sentence_end(path, text, at)
+        noted = _NOTED.search(text, at, end)
+        end = noted.end() if noted else end
     stop = _STOP.search(text, at, end)
     mark = draft.form(["?"]) if is_latex(path) else place_marker(path)
     return end - (len(stop[0]) if stop else 0), f" {mark}"

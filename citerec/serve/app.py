@@ -269,7 +269,10 @@ def recommend_in_draft(request: schemas.DraftRecommendRequest, call: CallOf) -> 
     system = call.system
     with _filling(request, call) as filling:
         context = _context(request, filling, system)
-    answer = system.search(context, *_limits(request, system), explain=True, fold=True)
+        beside = () if request.place is None else filling.beside(filling.draft.places[request.place])
+    k, filters = _limits(request, system)
+    filters = replace(filters, exclude=(*filters.exclude, *beside))
+    answer = system.search(context, k, filters, explain=True, fold=True)
     papers = draft_hits_json(answer, filling.bibliography, system.titles(answer.hits), own_first=request.own_first)
     return {"system": call.system_name, **papers}
 
@@ -397,8 +400,10 @@ def mend(request: schemas.MendRequest, call: CallOf) -> dict[str, Any]:  # noqa:
     """A bibliography with right values of fields of an entry, byte for byte the same otherwise."""
     files = _files(request)
     mendings = [Mending(one.field, one.value) for one in request.mendings]
-    entries = read_entries([_BIBLIOGRAPHY], files).entries
-    mend_entries(files, {one: mendings for one in entries if one.paper.paper_id == request.key})
+    entries = [one for one in read_entries([_BIBLIOGRAPHY], files).entries if one.paper.paper_id == request.key]
+    if not entries:
+        raise RequestError(f"the bibliography has no entry {request.key!r:.80}", "Give a key that it has.")
+    mend_entries(files, dict.fromkeys(entries, mendings))
     return {"bibliography": files.text(_BIBLIOGRAPHY), "keys": [request.key]}
 
 

@@ -4,6 +4,7 @@ Unknown fields of requests are refused.
 """
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -27,6 +28,13 @@ def _whole(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:  # JSON can write it, but nothing can store it
         raise ValueError("it holds half of a surrogate pair") from None
+    return text
+
+
+def _balanced(text: str) -> str:
+    depths = list(accumulate((sign == "{") - (sign == "}") for sign in text))
+    if depths and (min(depths) < 0 or depths[-1]):
+        raise ValueError("its braces are not balanced")
     return text
 
 
@@ -231,8 +239,8 @@ class VerifyRequest(_BibliographyRequest):
 class MendingModel(_Request):
     """A field of an entry, and what it should be, as BibTeX."""
 
-    field: Name
-    value: WholeDraft
+    field: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][\w-]{0,50}$")]
+    value: Annotated[WholeDraft, AfterValidator(_balanced)]
 
 
 class MendRequest(_BibliographyRequest):

@@ -10,15 +10,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlencode
-from xml.etree.ElementTree import Element, ParseError
 
 import orjson
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import fromstring
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.errors import InputError
 from citerec.files.http import WebError
+from citerec.files.xml import Element, read_xml
 from citerec.sources.base import (
     ChangedError,
     Corpus,
@@ -165,11 +163,9 @@ class Arxiv(Corpus):
 
 
 def _xml_of(content: bytes) -> Element:
-    """The root of a document, read without entities and document types, which could read files or fill the memory."""
-    try:
-        return fromstring(content, forbid_dtd=True)  # type: ignore[no-any-return]
-    except (ParseError, DefusedXmlException, ValueError, LookupError):
-        raise WebError("arXiv's answer is not the XML that it should be", "Try again later.") from None
+    if (root := read_xml(content)) is None:
+        raise WebError("arXiv's answer is not the XML that it should be", "Try again later.")
+    return root
 
 
 def _paper(record: Element) -> dict[str, Any] | None:

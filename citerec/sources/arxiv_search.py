@@ -3,14 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from xml.etree.ElementTree import Element, ParseError
-
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import fromstring
 
 from citerec.corpus.arxiv import parse_paper
 from citerec.corpus.matching import arxiv_in, keys_of, plain_title
 from citerec.files.text import one_line
+from citerec.files.xml import Element, read_xml
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.sources.known import Known, Notice
 from citerec.sources.look_up import PAGE, LookUp, Page
@@ -60,11 +57,10 @@ class ArxivSearch(LookUp):
 
     def read(self, content: bytes) -> dict[str, Any] | None:
         """The entries of a feed, as lines of arXiv's metadata file; None for what is no feed."""
-        try:
-            feed = fromstring(content, forbid_dtd=True)
-        except (ParseError, DefusedXmlException, ValueError, LookupError):
+        feed = read_xml(content)
+        if feed is None or feed.tag != f"{_ATOM}feed":
             return None
-        return {"entries": list(map(_entry, feed.iterfind(f"{_ATOM}entry")))} if feed.tag == f"{_ATOM}feed" else None
+        return {"entries": list(map(_entry, feed.iterfind(f"{_ATOM}entry")))}
 
 
 def _entry(entry: Element) -> dict[str, Any]:

@@ -38,6 +38,12 @@ def test_marks_of_every_kind_of_draft(mark: str) -> None:
         ("a.tex", r"Lakes freeze \needcite in winter.", r"Lakes freeze \cite{roe2001counting} in winter."),
         ("a.tex", r"Lakes \cite{} freeze.", r"Lakes \cite{roe2001counting} freeze."),
         ("a.tex", r"\item[?] Lakes \cite{?}", r"\item[?] Lakes \cite{roe2001counting}"),
+        (
+            "a.tex",
+            r"\linebreak[?] Lakes \makebox[?]{x} \cite{?}",
+            r"\linebreak[?] Lakes \makebox[?]{x} \cite{roe2001counting}",
+        ),
+        ("a.org", "Lakes [[https://a.b][?]] freeze [?].", "Lakes [[https://a.b][?]] freeze [cite:@roe2001counting]."),
         ("a.md", "@? showed that lakes freeze.", "@roe2001counting showed that lakes freeze."),
         ("a.md", "Ice. As shown by @?, lakes @?.", "Ice. As shown by @roe2001counting, lakes [@roe2001counting]."),
         (

@@ -43,6 +43,20 @@ def test_only_sentences_without_a_citation_and_with_a_likely_paper(
     assert len(marked.places) == len(draft.places) + 1 and len(marked.cited) == len(draft.cited)
 
 
+@pytest.mark.parametrize(
+    ("name", "note"), [("a.tex", r"\footnote{A note.}"), ("a.md", "[^1]"), ("a.org", "[fn:1]"), ("a.typ", "")]
+)
+def test_the_citation_stays_in_its_sentence(name: str, note: str, recommender: Recommender) -> None:
+    path, text = Path(name), f"{SEQUENCES}.{note} Nobody else came to the party on that Sunday.\n"
+    files = Files(texts={path: text}, disk=False)
+    (found,) = suggestions(read_draft(path, files), recommender, files)
+    assert text[: found.end] == SEQUENCES
+    text = f"{SEQUENCES}, as was shown by Vaswani et al.\nSupport vectors are another matter altogether. {OWN}.\n"
+    files = Files(texts={path: text}, disk=False)
+    for found in suggestions(read_draft(path, files), recommender, files):
+        assert text[found.end] == "." and not text[: found.end].endswith(" al")
+
+
 def test_the_abstract_is_left_alone(recommender: Recommender) -> None:
     path = Path("a.tex")
     files = Files(texts={path: f"\\begin{{abstract}}{SEQUENCES}.\\end{{abstract}} {LINKS}."}, disk=False)

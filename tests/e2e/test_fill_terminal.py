@@ -82,3 +82,33 @@ def test_papers_are_chosen_opened_undone_and_cited(tmp_path: Path, demo_index: P
     terminal.press("q")
     assert "1 of 2 places filled, 1 left; 2 new entries" in terminal.wait(lambda seen: "refs.bib." in seen)
     assert terminal.close() == 0
+
+
+def test_suggestions_are_taken_back_and_numbers_have_two_digits(tmp_path: Path, demo_index: Path) -> None:
+    other = "Lehmann et al. studied how to design an efficient truthful mechanism for combinatorial auctions."
+    text = DRAFT.replace(r" \cite{?}.", f". {other}").replace(r" \citep{?}", "")
+    (draft := tmp_path / "paper.tex").write_text(text)
+    terminal = Terminal(tmp_path, "fill", "paper.tex", "--suggest", "-k", 12, "--index", demo_index)
+    terminal.wait(lambda seen: "q stop" in seen)
+    terminal.press("12")
+    time.sleep(0.5)
+    assert draft.read_text() == text  # the twelfth is chosen, and not cited yet
+    terminal.press("\r")
+    terminal.wait(lambda _: r"\cite" in draft.read_text())
+    (cited,) = re.findall(r"\\cite\{(\w+)\}", draft.read_text())
+    terminal.press("u")
+    terminal.wait(lambda _: r"\cite" not in draft.read_text())
+    assert draft.read_text() == text and cited not in (tmp_path / "refs.bib").read_text()
+    terminal.press("q")
+    assert "0 suggested sentences cite" in terminal.wait(lambda seen: "refs.bib." in seen)
+    assert terminal.close() == 0
+
+
+def test_what_a_citation_cites_already_is_not_offered(tmp_path: Path, demo_index: Path) -> None:
+    draft, bib = tmp_path / "a.tex", tmp_path / "refs.bib"
+    bib.write_text(
+        "@misc{hoch97, title={Long Short-Term Memory}, author={Sepp Hochreiter and J. Schmidhuber}, year=1997}\n"
+    )
+    draft.write_text(DRAFT.replace(r"\cite{?}", r"\cite{hoch97,?}").splitlines()[0] + "\n\\bibliography{refs}\n")
+    subprocess.run([COMMAND, "fill", draft, "--yes=any", "--index", demo_index], check=True, capture_output=True)
+    assert re.search(r"\\cite\{hoch97,(?!hoch97)\w+\}", draft.read_text())

@@ -53,6 +53,9 @@ def test_by_the_web_api(records: Records, start: Start, demo_index: Path) -> Non
         (finding,) = entries["Roe15"]["findings"]
         mended = ask("bibliography/mend", bibliography=BIB, key="Roe15", mendings=[finding["mending"]])["bibliography"]
         assert mended == BIB.replace("Ponds in Summer", "Ponds in Winter")
+        for key, value in (("Roe15", "{half"), ("Roe15", "x}, note={y"), ("nobody", "x")):
+            body = {"bibliography": BIB, "key": key, "mendings": [{"field": "title", "value": value}]}
+            assert client.post("/api/v1/bibliography/mend", json=body).status_code == 422
         added = ask("bibliography/add", bibliography=BIB, references=["10.1000/seas", "10.1000/lakes"])
         assert added["keys"] == ["Roe19", "lakes"] and added["bibliography"].startswith(BIB + "\n@")
         lacking = client.post("/api/v1/bibliography/add", json={"references": ["10.1000/none"]})
