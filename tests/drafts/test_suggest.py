@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from citerec.drafts import Files, read_draft
+from citerec.drafts.filling import Filling
 from citerec.drafts.suggest import suggestions
 from citerec.recommend import Recommender
+from citerec.records import Paper
 from tests.conftest import Citerec
 
 SEQUENCES = "Recurrent networks with gated memory cells learn dependencies across long sequences"
@@ -55,6 +57,19 @@ def test_the_citation_stays_in_its_sentence(name: str, note: str, recommender: R
     files = Files(texts={path: text}, disk=False)
     for found in suggestions(read_draft(path, files), recommender, files):
         assert text[found.end] == "." and not text[: found.end].endswith(" al")
+
+
+def test_what_was_marked_and_cited_in_a_chapter_is_taken_back(tmp_path: Path) -> None:
+    (main := tmp_path / "main.tex").write_text("\\input{one}\n\\bibliography{refs}\n")
+    (chapter := tmp_path / "one.tex").write_text(f"{SEQUENCES}.\n")
+    filling = Filling(main)
+    texts = filling.texts()
+    filling.cite(filling.mark(chapter, len(SEQUENCES), r" \cite{?}"), [Paper("1", title="Sequences", year=2001)])
+    filling.files.write()
+    assert chapter.read_text() == f"{SEQUENCES} \\cite{{anonymous2001sequences}}.\n"
+    filling.restore(texts)
+    filling.files.write()
+    assert chapter.read_text() == f"{SEQUENCES}.\n" and (tmp_path / "refs.bib").read_text() == ""
 
 
 def test_the_abstract_is_left_alone(recommender: Recommender) -> None:
