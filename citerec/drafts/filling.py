@@ -65,7 +65,7 @@ class Filling:
     def texts(self) -> dict[Path, str]:
         """The texts of the draft and its bibliography as they are now, which `restore` takes back to."""
         paths = {self.path, self.bibliography.path}
-        paths |= {one.path for one in (*self.draft.paragraphs, *self.draft.places)}
+        paths |= {one.path for one in self.draft.paragraphs} | {one.path for one in self.draft.places}
         return {path: self.files.text(path) for path in paths if self.files.exists(path)}
 
     def restore(self, texts: Mapping[Path, str]) -> None:
