@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -335,8 +335,8 @@ class Workbench:
         words = frozenset(words_in(typed.text)) if typed.text.strip("?") else frozenset()
         best = [offer for offer in self._recommended(view, self._answer(context)) if offer.fits(words)]
         own = {offer.key: offer for offer in best if not offer.is_new}
-        own |= {one.key: one for one in self._entries(view, context) if one.key not in own and one.fits(words)}
-        mine, k = list(own.values())[:_LISTED], self.options.k
+        others = (one for one in self._entries(view, context) if one.key not in own and one.fits(words))
+        mine, k = [*own.values(), *itertools.islice(others, _LISTED)][:_LISTED], self.options.k
         if words and self.options.own_first:  # somebody who types a name mostly knows the entry
             return mine + [offer for offer in best if offer.is_new][:k]
         return best[:k] + [offer for offer in mine if offer not in best[:k]]
@@ -355,12 +355,12 @@ class Workbench:
             offers[key] = Offer(key, one.paper, one.paper.paper_id, one.key is None, one)
         return list(offers.values())
 
-    def _entries(self, view: View, context: Context | None) -> list[Offer]:
+    def _entries(self, view: View, context: Context | None) -> Iterator[Offer]:
         """The entries of the bibliography: first those whose titles share most words with the sentence."""
         bibliography, wanted = self.bibliography(view), telling_words(context) if context else set()
         entries = sorted(bibliography.entries.items())
         entries.sort(key=lambda entry: -len(wanted.intersection(words_in(entry[1].title))))
-        return [Offer(key, entry, bibliography.ids.get(key), False) for key, entry in entries]
+        return (Offer(key, entry, bibliography.ids.get(key), False) for key, entry in entries)
 
     def offer_of(self, view: View, key: str, paper_id: str | None = None) -> Offer | None:
         """The entry of a key, or else the paper of the index with this id, by default the one whose id the key is."""
@@ -706,14 +706,10 @@ class Server(LanguageServer):
             actions[title] = types.CodeAction(title, types.CodeActionKind.QuickFix, edit=self.edit({path: [edit]}))
         return list(actions.values())
 
-    def entries(self, path: Path) -> Iterator[tuple[Paper, int, int]]:
+    def entries(self, path: Path) -> Sequence[tuple[Paper, int, int]]:
         """The entries of a bibliography, each with where its key is."""
         files = self.view_of(path).files()
-        source = Source(path, files.text(path) if files.exists(path) else "")
-        for one in read_entries([path], files).entries:
-            if own := own_entry(one.paper):
-                start = source.text.find(one.paper.bibtex or "", source.line_span(one.line)[0])
-                yield one.paper, start + own.start("key"), start + own.end("key")
+        return _keys_in(path, files.text(path)) if files.exists(path) else ()
 
     def location(self, path: Path, start: int, end: int) -> types.Location:
         """Where some characters of a file are."""
@@ -740,6 +736,16 @@ class Server(LanguageServer):
         for pool in (self._pool, self._asking):
             pool.shutdown(wait=False, cancel_futures=True)
         self.bench.close()
+
+
+@functools.lru_cache(4)
+def _keys_in(path: Path, text: str) -> tuple[tuple[Paper, int, int], ...]:
+    source, found = Source(path, text), []
+    for one in read_entries([path], Files(texts={path: text}, disk=False)).entries:
+        if own := own_entry(one.paper):
+            start = text.find(one.paper.bibtex or "", source.line_span(one.line)[0])
+            found.append((one.paper, start + own.start("key"), start + own.end("key")))
+    return tuple(found)
 
 
 def _diagnostic(finding: Finding, source: Source, lines: Lines) -> types.Diagnostic:
@@ -965,10 +971,14 @@ async def rename(ls: Server, params: types.RenameParams) -> types.WorkspaceEdit 
 async def symbols(ls: Server, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
     """The entries of a bibliography."""
     path = ls.path(params.text_document.uri)
-    listed = []
-    for entry, start, end in ls.entries(path) if path.suffix.lower() == ".bib" else ():
-        whole = ls.location(path, start, end).range
-        kind, title = types.SymbolKind.Constant, shown(_title(entry), _TITLE)
+    return await ls.tried(_symbols, ls, path) or [] if path.suffix.lower() == ".bib" else []
+
+
+def _symbols(ls: Server, path: Path) -> list[types.DocumentSymbol]:
+    lines, listed = ls.lines(path, ls.view_of(path).files().text(path)), []
+    for entry, start, end in ls.entries(path):
+        whole, title = lines.range(start, end), shown(_title(entry), _TITLE)
+        kind = types.SymbolKind.Constant
         listed.append(types.DocumentSymbol(entry.paper_id or title, kind, whole, whole, detail=title))
     return listed
 
