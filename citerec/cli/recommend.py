@@ -128,7 +128,7 @@ def recommend(
         if suggest:
             from citerec.drafts.suggest import suggestions
 
-            found = suggestions(draft, recommender, Files(encoding), before, **named)
+            found = suggestions(draft, recommender, Files(encoding), before, k=1, filters=limits.filters, **named)
             contexts, places = [one.answer.context for one in found], [one.place for one in found]
         else:
             contexts = draft.contexts(recommender.store, before, **named)
@@ -454,7 +454,8 @@ class _Session:
         from citerec.drafts.suggest import suggestions
 
         filling, number = self.filling, 0
-        found = suggestions(filling.draft, self.recommender, filling.files, filling.cited, k=1, **self._citing)
+        options: dict[str, Any] = {"k": 1, "filters": self.filters, **self._citing}
+        found = suggestions(filling.draft, self.recommender, filling.files, filling.cited, **options)
         # By the number of a suggestion that was taken: the texts before, and how much longer its file is since.
         taken: dict[int, tuple[dict[Path, str], int]] = {}
         while number < len(found):

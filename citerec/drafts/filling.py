@@ -10,7 +10,7 @@ from citerec.contexts.split import splitter
 from citerec.drafts.base import Place
 from citerec.drafts.bibliography import Bibliography, Matcher
 from citerec.drafts.files import Files
-from citerec.drafts.read import is_latex, is_markdown, read_draft
+from citerec.drafts.read import draft_kind, is_latex, read_draft
 from citerec.drafts.support import supporting_sentence
 from citerec.errors import InputError
 from citerec.index.columns import words_in
@@ -155,6 +155,14 @@ _ORG_NAMES = ("lbrack", "rbrack", "tilde", "dollar", "equal")
 _AS_TYPST = {ord(sign): f"\\{sign}" for sign in "\\*_#$@<`[]/"}
 _AS_ORG = {ord(sign): f"\\{name}{{}}" for sign, name in zip("[]~$=", _ORG_NAMES, strict=True)} | {ord("\\"): None}
 
+_AS_SOURCE: dict[str, Mapping[int, str | None]] = {
+    "LaTeX": _AS_LATEX,
+    "Markdown": _AS_MARKDOWN,
+    "Typst": _AS_TYPST,
+    "Org": _AS_ORG,
+}
+_READS_SIGNS = ("LaTeX", "Markdown", "Typst")  # there `<REF>` is escaped too
+
 
 def sentence_end(path: Path, text: str, at: int) -> int:
     """Where the sentence of the running text that an offset of a draft is in ends; without a stop, where its text ends.
@@ -182,13 +190,10 @@ def _masked(match: re.Match[str]) -> str:
 
 def as_source(path: Path, text: str) -> str:
     """A text as it is written in a draft of this name: signs that its markup would read are escaped."""
-    if is_latex(path):
-        return text.translate(_AS_LATEX)
-    if path.suffix.lower() == ".typ":
-        return text.translate(_AS_TYPST)
-    if path.suffix.lower() == ".org":
-        return text.replace(MARKER, "").translate(_AS_ORG)
-    return text.translate(_AS_MARKDOWN) if is_markdown(path) else text.replace(MARKER, "")
+    kind = draft_kind(path)
+    if kind not in _READS_SIGNS:
+        text = text.replace(MARKER, "")
+    return text.translate(_AS_SOURCE.get(kind, {}))
 
 
 FITTING = 5

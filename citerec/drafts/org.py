@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing
+from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing, read_tokens
 
 # Every pattern is linear: what repeats is bounded by what cannot be inside of it.
 _TOKEN = re.compile(
@@ -22,23 +22,19 @@ _FORM = Form("[cite:@", "]", ";@")
 
 def read_org(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
     """The draft in an Org file."""
-    writer, source, at = Writer(marks), Source(path, text), 0
-    for token in _TOKEN.finditer(text):
-        writer.text(source, at, token.start())
-        at = token.end()
-        if token["heading"] is not None:
-            writer.end_paragraph()
-            writer.section = token["heading"].strip() or None
-        elif token["name"] is not None:
+    writer, source = Writer(marks), Source(path, text)
+
+    def take(token: re.Match[str]) -> bool:
+        if token["name"] is not None:
             writer.end_paragraph()
             _keyword(writer, path, token["name"].lower(), token["value"].strip())
         elif token["group"] is not None:
             _citation(writer, source, token)
-        elif token["blank"] is not None:
-            writer.end_paragraph()
         else:
-            writer.add(" ")
-    writer.text(source, at, len(text))
+            return False
+        return True
+
+    read_tokens(writer, source, _TOKEN, take)
     return writer.draft(_FORM)
 
 

@@ -62,7 +62,7 @@ def draft_of_text(text: str) -> Draft:
 
 
 def _read(path: Path, text: str, files: Files, marks: re.Pattern[str]) -> Draft:
-    match _kind(path):
+    match draft_kind(path):
         case "LaTeX":
             from citerec.drafts.latex import read_latex  # pylatexenc takes time
 
@@ -97,7 +97,7 @@ def check_places(draft: Draft, path: Path) -> None:
 
 def place_marker(path: Path) -> str:
     r"""What an author writes in such a file where a citation is missing: `\cite{?}`, `[@?]`, `<REF>` and so on."""
-    return _MARKERS[_kind(path)]
+    return _MARKERS[draft_kind(path)]
 
 
 def is_draft(path: Path) -> bool:
@@ -107,19 +107,20 @@ def is_draft(path: Path) -> bool:
 
 def is_plain(path: Path) -> bool:
     """Whether a file of this name is read as plain text."""
-    return _kind(path) == "plain text"
+    return draft_kind(path) == "plain text"
 
 
 def is_latex(path: Path) -> bool:
     """Whether a file of this name is read as LaTeX."""
-    return _kind(path) == "LaTeX"
+    return draft_kind(path) == "LaTeX"
 
 
 def is_markdown(path: Path) -> bool:
     """Whether a file of this name is read as Markdown."""
-    return _kind(path) == "Markdown"
+    return draft_kind(path) == "Markdown"
 
 
-def _kind(path: Path) -> str:
+def draft_kind(path: Path) -> str:
+    """What a file of this name is read as: LaTeX, Markdown, Typst, Org or plain text."""
     kinds = (kind for kind, endings in _ENDINGS.items() if path.suffix.lower() in endings)
     return next(kinds, "plain text")

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing
+from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing, read_tokens
 
 # Every pattern is linear: what repeats is bounded by what cannot be inside of it.
 _TOKEN = re.compile(
@@ -25,30 +25,23 @@ _FORM = Form("#cite(<", ">)", ">) #cite(<")  # also right within a word
 
 def read_typst(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
     """The draft in a Typst file."""
-    writer, source, at = Writer(marks), Source(path, text), 0
+    writer, source, labels = Writer(marks), Source(path, text), set(_LABEL.findall(text))
     if title := _TITLE.search(text):
         writer.title = title[1] or title[2]
-    labels = set(_LABEL.findall(text))
-    for token in _TOKEN.finditer(text):
-        writer.text(source, at, token.start())
-        at = token.end()
+
+    def take(token: re.Match[str]) -> bool:
         key = next((token[name] for name in ("key", "cite", "label") if token[name] is not None), None)
-        if key in labels:  # a cross-reference
-            writer.add(" ")
-        elif token["heading"] is not None:
-            writer.end_paragraph()
-            writer.section = token["heading"].strip() or None
-        elif token["bibliography"] is not None:
+        if token["bibliography"] is not None:
             writer.bibliographies += [path.parent / name for name in _NAMED.findall(token["bibliography"])]
-        elif key is not None and is_missing(key):
+        elif key is None or key in labels:  # a label is what a cross-reference names
+            return False
+        elif is_missing(key):
             writer.add(source.place(*token.span(), _form(token)))
-        elif key is not None:
-            writer.add(source.citation([key], *token.span(), f"[@{key}]"))
-        elif token["blank"] is not None:
-            writer.end_paragraph()
         else:
-            writer.add(" ")
-    writer.text(source, at, len(text))
+            writer.add(source.citation([key], *token.span(), f"[@{key}]"))
+        return True
+
+    read_tokens(writer, source, _TOKEN, take)
     return writer.draft(_FORM)
 
 

@@ -885,7 +885,7 @@ def _paper_actions(ls: Server, view: View, span: types.Range, *, any_sentence: b
 
 
 def _offers(ls: Server, view: View, span: types.Range, *, any_sentence: bool) -> Iterator[tuple[Offer, Changes, bool]]:
-    """The papers for the places in a range, the edits that cite them, and that these are places.
+    """The papers for the places in a range; each with the edits that cite it, and whether it is for a place.
 
     Without a place there, and with `any_sentence`, those for the end of the sentence that the range begins in.
     """
