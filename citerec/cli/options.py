@@ -154,14 +154,19 @@ class Searching(SystemOptions):
 
     index: IndexPath = None
 
+    def index_near(self, near: Path = Path()) -> Path | None:
+        """The index that is given, or that of the project that a file is in."""
+        from citerec.drafts.project import project_of
+
+        return self.index or project_of(near).index_path
+
     def choose(self, near: Path = Path()) -> "tuple[Path | None, str, Recipe]":
         """The index, the system and its recipe; by default those of the project that a file is in."""
         from citerec.drafts.project import project_of
         from citerec.systems import choose
 
-        project = project_of(near)
-        index = self.index or (None if self.system else project.index_path)
-        return choose(index, self.system or project.system or None, self.changes())
+        index = self.index if self.system else self.index_near(near)
+        return choose(index, self.system or project_of(near).system or None, self.changes())
 
 
 @option_group
