@@ -5,7 +5,6 @@ import functools
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -13,7 +12,6 @@ from cyclopts.validators import Number
 
 from citerec.cli import options
 from citerec.cli.console import say
-from citerec.drafts.project import project_of
 from citerec.errors import SettingsError
 from citerec.records import Paper
 
@@ -104,7 +102,7 @@ def lsp(
         citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
     settings = online.settings(chosen)
     options = Options(
-        chosen.index or project_of(Path()).index_path,
+        chosen.index_near(),
         chosen.system,
         tuple(chosen.changes()),
         bib,
@@ -134,7 +132,7 @@ def mcp(*, online: options.Online = options.Online(), chosen: options.Searching 
     from citerec.serve.mcp import serve as serve_assistant
     from citerec.systems import choose
 
-    place, settings = find_index(chosen.index or project_of(Path()).index_path), chosen.changes()
+    place, settings = find_index(chosen.index_near()), chosen.changes()
     choose(place, chosen.system, settings)  # what is wrong with them ends the command at once
     served = ServedIndex(place, chosen.system, settings)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.

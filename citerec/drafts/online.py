@@ -136,6 +136,11 @@ class OnlineMatcher:
             self.matches[entry.paper_id] = replace(match, notices=notices)
         return {entry.paper_id: self.matches[entry.paper_id] for entry in entries}
 
+    @property
+    def faults(self) -> list[str]:
+        """What went wrong with services, a line each."""
+        return [f"{title}: {error.message}" for title, error in self.failed.items()]
+
     def _match(self, entry: Paper, papers: Sequence[Paper]) -> Match:
         known: list[Known] = []
         was_asked, match = False, match_of(entry, papers)

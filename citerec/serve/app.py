@@ -390,7 +390,7 @@ def verify(request: schemas.VerifyRequest, call: CallOf) -> dict[str, Any]:
             verdict | {"path": None, "findings": _findings_json([entry], of_entry[entry])}
             for entry, verdict in zip(chosen.entries, verdicts, strict=True)
         ],
-        "failed": [f"{title}: {error.message}" for title, error in matcher.failed.items()],
+        "failed": matcher.faults,
     }
 
 

@@ -213,8 +213,7 @@ class _Tools:
         match: Matcher = matcher if online else lambda _: matches
         findings = check_draft(draft, bibliography, index, options, files, match)
         verdicts = verdicts_json(bibliography.entries, findings, matcher.matches) if online else []
-        failed = [f"{title}: {error.message}" for title, error in matcher.failed.items()]
-        asked = {"verdicts": [marked(one) for one in verdicts], "failed": [bounded(one) for one in failed]}
+        asked = {"verdicts": list(map(marked, verdicts)), "failed": list(map(bounded, matcher.faults))}
         return (asked if online else {}) | {
             "entries": len(matches),
             "in_index": {bounded(key): json_id(one.paper.paper_id) for key, one in matches.items() if one.paper},
