@@ -32,6 +32,7 @@ from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others
     from citerec.cli.picker import Line
+    from citerec.drafts.files import State
     from citerec.drafts.filling import DraftHit, Filling
     from citerec.write.drafting import Tldr
 
@@ -343,10 +344,11 @@ def fill(
 ) -> None:
     r"""Fill the places of DRAFT that want a citation.
 
-    DRAFT is LaTeX, Markdown, Typst, Org or plain text, with \cite{?}, \todo{cite …}, [@?], [citation needed]
-    or <REF> where a citation is missing. At each place you see the best papers, why they fit, and a sentence
-    that supports them; you pick one or several. The draft cites them, and the bibliography gets their
-    entries. Both files are written after each pick. What you skip stays, and can be filled later.
+    DRAFT is LaTeX, Markdown, Typst, Org, Word (.docx), OpenDocument (.odt), a Jupyter notebook or plain text, with
+    \cite{?}, \todo{cite …}, [@?], [citation needed] or <REF> where a citation is missing. At each place
+    you see the best papers, why they fit, and a sentence that supports them; you pick one or several. The draft cites
+    them, and the bibliography gets their entries. Both files are written after each pick. What you skip stays, and can
+    be filled later.
 
     Example: citerec fill paper.tex --bib refs.bib --index indexes/demo
 
@@ -395,7 +397,7 @@ class _Session:
     recommender: Recommender
     filters: Filters
     options: FillOptions
-    past: list[tuple[int, dict[Path, str]]] = field(default_factory=list)
+    past: list[tuple[int, "State"]] = field(default_factory=list)
 
     def run(self) -> None:
         """Goes from place to place, and says at the end what was done."""
@@ -439,7 +441,7 @@ class _Session:
             return step.done
         if not papers:
             return "skipped"
-        self.past.append((number, self.filling.texts()))
+        self.past.append((number, self.filling.files.state()))
         self._write(f"{place}: {', '.join(self.filling.cite(number, papers, said))}")
         return "cited"
 
@@ -457,9 +459,9 @@ class _Session:
         options: dict[str, Any] = {"k": 1, "filters": self.filters, **self._citing}
         found = suggestions(filling.draft, self.recommender, filling.files, filling.cited, **options)
         # By the number of a suggestion that was taken: the texts before, and how much longer its file is since.
-        taken: dict[int, tuple[dict[Path, str], int]] = {}
+        taken: dict[int, tuple[State, int]] = {}
         while number < len(found):
-            one, texts = found[number], filling.texts()
+            one, texts = found[number], filling.files.state()
             path, size = one.place.path, len(filling.files.text(one.place.path))
             before = (by for at, (_, by) in taken.items() if found[at].place.path == path and found[at].end <= one.end)
             end = one.end + sum(before)

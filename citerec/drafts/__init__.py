@@ -1,4 +1,4 @@
-"""Drafts: LaTeX, Markdown, Typst, Org and plain text, with what they cite, and the places that want a citation."""
+"""Drafts: LaTeX, Markdown, Typst, Org, Word, notebooks and so on: what they cite, and the places that want it."""
 
 from citerec.drafts.base import Cited, Draft, Form, Paragraph, Place
 from citerec.drafts.files import Files

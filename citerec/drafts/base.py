@@ -288,7 +288,9 @@ def _running(text: str) -> str:
     return " ".join(text.split()).replace(_SIGN, MARKER)
 
 
-def read_tokens(writer: Writer, source: Source, tokens: re.Pattern[str], take: Callable[[re.Match[str]], bool]) -> None:
+def read_tokens(
+    writer: Writer, source: Source, tokens: re.Pattern[str], take: Callable[[re.Match[str]], bool], at: int = 0
+) -> None:
     """Reads a text between tokens; of these a `heading` begins a section, and a `blank` line a paragraph.
 
     Args:
@@ -296,14 +298,14 @@ def read_tokens(writer: Writer, source: Source, tokens: re.Pattern[str], take: C
         source: The file.
         tokens: What is not running text, with groups of these names.
         take: Adds what any other token says; False if it says nothing.
+        at: Where it begins.
     """
-    at = 0
-    for token in tokens.finditer(source.text):
+    for token in tokens.finditer(source.text, at):
         writer.text(source, at, token.start())
         at = token.end()
         if token["heading"] is not None:
             writer.end_paragraph()
-            writer.section = token["heading"].strip() or None
+            writer.section = token["heading"].strip("# \t\r") or None
         elif token["blank"] is not None:
             writer.end_paragraph()
         elif not take(token):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from citerec.drafts.packed import Packed, is_packed
 from citerec.errors import InputError
 from citerec.files.writing import write_bytes, write_failures
 
@@ -35,6 +36,17 @@ class _File:
     text: str
     encoding: str | None = None
     data: bytes = b""
+    packed: Packed | None = None
+
+    def change(self, path: Path, start: int, end: int, new: str) -> None:
+        self.encoded(path, new)
+        self.text = self.text[:start] + new + self.text[end:]
+        if self.packed:
+            self.packed = self.packed.changed(start, end, new)
+
+    def written(self, path: Path) -> bytes:
+        """The bytes of the file as it is now."""
+        return self.packed.data() if self.packed else self.encoded(path, self.text)
 
     def encoded(self, path: Path, text: str) -> bytes:
         if self.encoding is None:
@@ -44,6 +56,10 @@ class _File:
         except UnicodeError as error:
             sign = repr(text[error.start]) if isinstance(error, UnicodeEncodeError) else "such text"
             raise InputError(f"{path} is {self.encoding}, which has no {sign}", "Save it as UTF-8.") from error
+
+
+State = Mapping[Path, tuple[str, Packed | None]]
+"""The texts of files at a time."""
 
 
 class Files:
@@ -93,9 +109,17 @@ class Files:
         place = self._place(path)
         if not self.exists(path):
             self._files[place] = _File("", "", self._encoding or "utf-8")
-        text = self.text(path)
-        self._files[place].encoded(place, new)
-        self._files[place].text = text[:start] + new + text[end:]
+        self.text(path)  # it is read
+        self._files[place].change(place, start, end, new)
+
+    def state(self) -> State:
+        """The texts as they are now, which `restore` takes back to."""
+        return {path: (file.text, file.packed) for path, file in self._files.items()}
+
+    def restore(self, state: State) -> None:
+        """Takes all files back to a state; one that was made since is emptied."""
+        for path, file in self._files.items():
+            file.text, file.packed = state.get(path, ("", None))
 
     def exists(self, path: Path) -> bool:
         """Whether there is such a file, on the disk or among what was given or changed."""
@@ -126,7 +150,7 @@ class Files:
             BuildError: A file cannot be written.
         """
         files = {path: self._files[path] for path in self.changed if self._files[path].encoding}
-        new = {path: file.encoded(path, file.text) for path, file in files.items()}
+        new = {path: file.written(path) for path, file in files.items()}
         for path, file in files.items():
             if (path.read_bytes() if path.exists() else b"") != file.data:
                 raise InputError(f"{path} was changed while it was open", "Nothing was written. Start again.")
@@ -145,6 +169,9 @@ class Files:
         except OSError as error:
             remedy = "Check its name." if isinstance(error, FileNotFoundError) else "Give a text file."
             raise InputError(f"cannot read {path}: {error.strerror or error}", remedy) from error
+        if is_packed(path):
+            packed = Packed(path, data)
+            return _File(packed.text, packed.text, "utf-8", data, packed)
         encoding = self._encoding_of(data)
         try:
             text = data.decode(encoding)

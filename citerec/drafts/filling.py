@@ -9,7 +9,7 @@ from typing import NamedTuple
 from citerec.contexts.split import splitter
 from citerec.drafts.base import Place
 from citerec.drafts.bibliography import Bibliography, Matcher
-from citerec.drafts.files import Files
+from citerec.drafts.files import Files, State
 from citerec.drafts.read import draft_kind, is_latex, read_draft
 from citerec.drafts.support import supporting_sentence
 from citerec.errors import InputError
@@ -62,16 +62,9 @@ class Filling:
         keys = (one.key for one in self.draft.cited if (one.path, one.start) == (place.path, place.start))
         return tuple(self.bibliography.papers_of(keys).values())
 
-    def texts(self) -> dict[Path, str]:
-        """The texts of the draft and its bibliography as they are now, which `restore` takes back to."""
-        paths = {self.path, self.bibliography.path}
-        paths |= {one.path for one in self.draft.paragraphs} | {one.path for one in self.draft.places}
-        return {path: self.files.text(path) for path in paths if self.files.exists(path)}
-
-    def restore(self, texts: Mapping[Path, str]) -> None:
-        """Takes the draft and its bibliography back to some texts; a bibliography that was made since is emptied."""
-        for path, now in self.texts().items():
-            self.files.change(path, 0, len(now), texts.get(path, ""))
+    def restore(self, state: State) -> None:
+        """Takes the draft and its bibliography back to a state of their files."""
+        self.files.restore(state)
         self.draft, self.bibliography = read_draft(self.path, self.files), self._read_bibliography()
 
     def mark(self, path: Path, at: int, marker: str) -> int:
@@ -158,10 +151,11 @@ _AS_ORG = {ord(sign): f"\\{name}{{}}" for sign, name in zip("[]~$=", _ORG_NAMES,
 _AS_SOURCE: dict[str, Mapping[int, str | None]] = {
     "LaTeX": _AS_LATEX,
     "Markdown": _AS_MARKDOWN,
+    "a Jupyter notebook": _AS_MARKDOWN,
     "Typst": _AS_TYPST,
     "Org": _AS_ORG,
 }
-_READS_SIGNS = ("LaTeX", "Markdown", "Typst")  # there `<REF>` is escaped too
+_READS_SIGNS = ("LaTeX", "Markdown", "a Jupyter notebook", "Typst")  # there `<REF>` is escaped too
 
 
 def sentence_end(path: Path, text: str, at: int) -> int:

@@ -3,16 +3,18 @@
 import re
 from pathlib import Path
 
-from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing
+from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing, read_tokens
 
 # Every pattern is linear: what repeats is bounded by what cannot be inside of it.
 _HIDDEN = (
     r"(?P<hidden>^(?P<fence>`{3,}+|~{3,}+)[^\n]*\n(?:(?!(?P=fence))[^\n]*\n)*(?:(?P=fence)[^\n]*)?"
-    r"|<!--(?:[^-]|-(?!->))*+(?:-->|\Z)|`[^`\n]+`|\$\$[^$]+\$\$|(?<!\\)\$[^$\n]+\$|^#{1,6} [^\n]*)"
+    r"|<!--(?:[^-]|-(?!->))*+(?:-->|\Z)|`[^`\n]+`|\$\$[^$]+\$\$|(?<!\\)\$[^$\n]+\$)|^#{1,6} (?P<heading>[^\n]*)"
 )
 _GROUP = r"\[(?P<group>[^\[\]\n@]*@[^\[\]\n]*)\]"
 _BARE = r"(?<![\w@])@(?P<bare>\?+|\w(?:[\w:.#$%&+?<>~/-]*\w)?)"
-_TOKEN = re.compile(f"{_HIDDEN}|{_GROUP}|{_BARE}|(?P<blank>\\n[ \\t\\r]*\\n)", re.MULTILINE)
+_REST = rf"{_GROUP}|{_BARE}|(?P<blank>\n[ \t\r]*\n)"
+_TOKEN = re.compile(f"{_HIDDEN}|{_REST}", re.MULTILINE)
+_OF_DOCUMENT = re.compile(rf"^(?:# (?P<heading>[^\n]*)|% (?P<title>[^\n]*))|{_REST}", re.MULTILINE)
 _KEY = re.compile(r"@([^\s,;\]]*)")
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n)*)(?:---|\.\.\.)[^\n]*")
 _BRACKETS, _NARRATIVE = Form("[@", "]", "; @"), Form("@", "", " and @")
@@ -25,22 +27,31 @@ _BEFORE = 40  # characters that are looked at for it
 
 def read_markdown(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
     """The draft in a Markdown file."""
-    writer, source, at = Writer(marks), Source(path, text), 0
-    if front := _FRONT.match(text):
+    writer, source, front = Writer(marks), Source(path, text), _FRONT.match(text)
+    if front:
         _front(writer, front["fields"], path)
-        at = front.end()
-    for token in _TOKEN.finditer(text, at):
-        writer.text(source, at, token.start())
-        at = token.end()
-        if token["hidden"] is not None:
-            if token[0].startswith("#"):
-                writer.section = token[0].strip("# \r")
-            writer.add(" ")
-        elif token["blank"] is not None:
-            writer.end_paragraph()
-        else:
+
+    def take(token: re.Match[str]) -> bool:
+        if token["hidden"] is None:
             _citation(writer, source, token)
-    writer.text(source, at, len(text))
+        return token["hidden"] is None
+
+    read_tokens(writer, source, _TOKEN, take, front.end() if front else 0)
+    return writer.draft(_BRACKETS)
+
+
+def read_document(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
+    """The draft in a Word or OpenDocument text: its citations are those of Markdown, all else is running text."""
+    writer, source = Writer(marks), Source(path, text)
+
+    def take(token: re.Match[str]) -> bool:
+        if token["title"] is None:
+            _citation(writer, source, token)
+        else:
+            writer.title = token["title"].strip() or None
+        return True
+
+    read_tokens(writer, source, _OF_DOCUMENT, take)
     return writer.draft(_BRACKETS)
 
 

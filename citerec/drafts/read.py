@@ -7,7 +7,7 @@ from pathlib import Path
 
 from citerec.drafts.base import MARKS, Draft, Form, Paragraph, Source
 from citerec.drafts.files import Files
-from citerec.drafts.markdown import read_markdown
+from citerec.drafts.markdown import read_document, read_markdown
 from citerec.drafts.org import read_org
 from citerec.drafts.project import Project, project_of
 from citerec.drafts.typst import read_typst
@@ -19,15 +19,18 @@ _ENDINGS = {
     "Markdown": (".md", ".markdown", ".qmd", ".rmd"),
     "Typst": (".typ",),
     "Org": (".org",),
+    "Word": (".docx",),
+    "OpenDocument": (".odt",),
+    "a Jupyter notebook": (".ipynb",),
     "plain text": (".txt",),
 }
-_MARKERS = {"LaTeX": r"\cite{?}", "Markdown": "[@?]", "Typst": "@?", "Org": "[cite:@?]", "plain text": MARKER}
-_OF_PANDOC = (".docx", ".epub", ".odt", ".rst")
+_MARKERS = {"LaTeX": r"\cite{?}", "Typst": "@?", "Org": "[cite:@?]", "plain text": MARKER}  # of others: [@?]
+_OF_PANDOC = (".epub", ".rst", ".rtf")
 """Endings of files that pandoc makes Markdown of."""
 
 
 def read_draft(path: Path, files: Files | None = None) -> Draft:
-    r"""The draft in a file: LaTeX (with the files that it takes in by `\input`), Markdown, Typst, Org, or plain text.
+    r"""The draft in a file: LaTeX (with files that it takes in by `\input`), Markdown, Word, plain text and so on.
 
     Args:
         path: The file.
@@ -67,8 +70,10 @@ def _read(path: Path, text: str, files: Files, marks: re.Pattern[str]) -> Draft:
             from citerec.drafts.latex import read_latex  # pylatexenc takes time
 
             return read_latex(path, text, files, marks)
-        case "Markdown":
+        case "Markdown" | "a Jupyter notebook":
             return read_markdown(path, text, marks)
+        case "Word" | "OpenDocument":
+            return read_document(path, text, marks)
         case "Typst":
             return read_typst(path, text, marks)
         case "Org":
@@ -97,7 +102,7 @@ def check_places(draft: Draft, path: Path) -> None:
 
 def place_marker(path: Path) -> str:
     r"""What an author writes in such a file where a citation is missing: `\cite{?}`, `[@?]`, `<REF>` and so on."""
-    return _MARKERS[draft_kind(path)]
+    return _MARKERS.get(draft_kind(path), "[@?]")
 
 
 def is_draft(path: Path) -> bool:
@@ -121,6 +126,6 @@ def is_markdown(path: Path) -> bool:
 
 
 def draft_kind(path: Path) -> str:
-    """What a file of this name is read as: LaTeX, Markdown, Typst, Org or plain text."""
+    """What a file of this name is read as: LaTeX, Markdown, plain text and so on."""
     kinds = (kind for kind, endings in _ENDINGS.items() if path.suffix.lower() in endings)
     return next(kinds, "plain text")

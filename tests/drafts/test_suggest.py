@@ -63,7 +63,7 @@ def test_what_was_marked_and_cited_in_a_chapter_is_taken_back(tmp_path: Path) ->
     (main := tmp_path / "main.tex").write_text("\\input{one}\n\\bibliography{refs}\n")
     (chapter := tmp_path / "one.tex").write_text(f"{SEQUENCES}.\n")
     filling = Filling(main)
-    texts = filling.texts()
+    texts = filling.files.state()
     filling.cite(filling.mark(chapter, len(SEQUENCES), r" \cite{?}"), [Paper("1", title="Sequences", year=2001)])
     filling.files.write()
     assert chapter.read_text() == f"{SEQUENCES} \\cite{{anonymous2001sequences}}.\n"

@@ -60,7 +60,7 @@ def test_notes_and_more_bibliographies(draft: Path, tmp_path: Path, citerec_here
 def test_bad_input_is_one_line(draft: Path, demo_index: Path, tmp_path: Path, citerec_here: Citerec) -> None:
     one_line(citerec_here("check", "gone.tex"), 2, "gone.tex")
     one_line(citerec_here("check", draft, "--select", "key-unknwn"), 2, "Did you mean key-unknown?")
-    (tmp_path / "d.docx").write_text("Attention helps <REF>.\n")
+    (tmp_path / "d.epub").write_text("Attention helps <REF>.\n")
     index = ("--index", demo_index)
     for command in (("check",), ("fill", "--bib", "refs.bib", *index), ("recommend", *index, "--file")):
-        one_line(citerec_here(*command, "d.docx"), 2, "d.docx is no draft that citerec reads. Give LaTeX (.tex,")
+        one_line(citerec_here(*command, "d.epub"), 2, "d.epub is no draft that citerec reads. Give LaTeX (.tex,")
