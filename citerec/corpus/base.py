@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -127,15 +127,24 @@ def entries_of(papers: Iterable[Paper], form: str = "bibtex", pattern: str = DEF
     return [entry(key, paper) for key, paper in zip(entry_keys(papers, pattern), papers, strict=True)] if entry else []
 
 
-def entry_keys(papers: Sequence[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:
-    """The key of each paper: that of the author's own entry, else one made by the pattern that no other paper has.
+def entry_keys(papers: Sequence[Paper], pattern: str = DEFAULT_PATTERN, taken: Collection[str] = ()) -> list[str]:
+    """The key of each paper: that of the author's own entry, else one made by the pattern; none comes again.
+
+    Args:
+        papers: The papers.
+        pattern: Of new keys.
+        taken: Keys of other entries.
 
     Raises:
         InputError: The pattern is wrong.
     """
-    own = [own_key(paper) for paper in papers]
-    keys = iter(citation_keys((paper for paper in papers if not own_key(paper)), pattern, set(filter(None, own))))
-    return [key or next(keys) for key in own]
+    used, own = {key.casefold() for key in taken}, list[str]()
+    for paper in papers:
+        key = own_key(paper) or ""
+        own.append("" if key.casefold() in used else key)
+        used.add(own[-1].casefold())
+    made = iter(citation_keys((paper for paper, key in zip(papers, own, strict=True) if not key), pattern, used))
+    return [key or next(made) for key in own]
 
 
 CORPUS = "corpus.json"

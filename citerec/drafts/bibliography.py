@@ -1,14 +1,14 @@
 """The bibliography of a draft: what it can cite, which papers of an index that is, and new entries."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from citerec.corpus.base import papers_in
+from citerec.corpus.base import entry_keys, papers_in
 from citerec.corpus.bibtex import bibtex_entry, parse_bibtex
-from citerec.corpus.citation_keys import citation_key, own_key, pattern_of
+from citerec.corpus.citation_keys import citation_key, pattern_of
 from citerec.corpus.matching import alike, normalised
 from citerec.corpus.reading import BadRecord, raw_lines
 from citerec.drafts.base import Cited, Draft
@@ -151,9 +151,12 @@ class Bibliography:
         own = next((key for key, paper_id in self.ids.items() if paper_id == paper.paper_id), None)
         return own or self._nearest(paper)
 
+    def near(self, words: Iterable[str]) -> Counter[str]:
+        """How many of some words the title of each entry has, by key; without those that have none."""
+        return Counter(key for word in words for key in self._with_word.get(word, ()))
+
     def _entry_of(self, paper: Paper) -> str | None:
-        near = Counter(key for word in normalised(paper.title) for key in self._with_word.get(word, ()))
-        keys = [key for key, _ in near.most_common(_COMPARED)]
+        keys = [key for key, _ in self.near(normalised(paper.title)).most_common(_COMPARED)]
         rated = [(alike(self.entries[key], paper), key) for key in keys]
         score, key = max(rated, key=lambda each: each[0], default=(0.0, ""))  # the first of several
         return key if score else None
@@ -167,13 +170,12 @@ class Bibliography:
                 keys[word].append(key)
         return keys
 
-    def key_for(self, paper: Paper, taken: Collection[str] = ()) -> str:
-        """The key of a paper; if it has no entry, the key of a new one, which is none of the keys that are taken."""
-        if key := self.key_of(paper):
-            return key
-        used = {key.casefold() for key in (*self.entries, *taken)}
-        key = own_key(paper) or ""
-        return key if key and key.casefold() not in used else citation_key(paper, self._pattern, used)
+    def keys_for(self, papers: Sequence[Paper]) -> list[str]:
+        """The key of each paper; of one that has no entry, the key that a new entry would have."""
+        keys = [self.key_of(paper) for paper in papers]
+        lacking = [paper for paper, key in zip(papers, keys, strict=True) if not key]
+        new = iter(entry_keys(lacking, self._pattern, self.entries) if lacking else ())
+        return [key or next(new) for key in keys]
 
     @cached_property
     def _pattern(self) -> str:
@@ -204,7 +206,7 @@ class Bibliography:
         """
         if key := self.key_of(paper):
             return key
-        key = self.key_for(paper)
+        (key,) = self.keys_for([paper])
         size = len(self.text)
         self._files.change(self.path, size, size, self.addition(paper, key))
         self.entries[key], self.ids[key] = paper, paper.paper_id

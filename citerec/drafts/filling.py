@@ -155,7 +155,7 @@ _AS_SOURCE: dict[str, Mapping[int, str | None]] = {
     "Typst": _AS_TYPST,
     "Org": _AS_ORG,
 }
-_READS_SIGNS = ("LaTeX", "Markdown", "a Jupyter notebook", "Typst")  # there `<REF>` is escaped too
+_READS_SIGNS = ("LaTeX", "Markdown", "a Jupyter notebook")  # there `<REF>` is escaped too
 
 
 def sentence_end(path: Path, text: str, at: int) -> int:

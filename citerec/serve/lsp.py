@@ -224,6 +224,7 @@ class Workbench:
         self._read = functools.lru_cache(16)(lambda view: read_draft(view.path, view.files()))
         self._bibliography = functools.lru_cache(4)(self._read_bibliography)
         self._answer = functools.lru_cache(64)(self._search)
+        self._cited = functools.lru_cache(4)(_cited_in)
         self._opened = contextlib.ExitStack()
         self.services = self._opened.enter_context(options.online.opened()) if options.online else []
         self.asked: dict[Paper, Match] = {}
@@ -318,10 +319,11 @@ class Workbench:
             with contextlib.suppress(InputError, QueryError):
                 draft = read_draft(view.path, Files(texts={view.path: readable}))
                 if (number := _number(draft, view.path, at - start)) is not None:
-                    before = [one.key for one in mentions(view.text[:start]) if not one.in_brackets]
+                    before = self._cited(view.text[:start])
                     citations = "".join(f"\\cite{{{key}}}" for key in before)
+                    keys = [*before, *(one.key for one in mentions(draft.text))]
                     draft = replace(draft, text=f"{citations}\n\n{draft.text}", title=last.title if last else None)
-                    cited = self.bibliography(view).papers_of(one.key for one in mentions(draft.text))
+                    cited = self.bibliography(view).papers_of(keys)
                     return draft.contexts(recommender.store, cited if self.paths(view) else None)[number]
         return None
 
@@ -349,18 +351,21 @@ class Workbench:
 
     def _recommended(self, view: View, answer: Answer | None) -> list[Offer]:
         """The papers of an answer as an author sees them, with the keys that they have or would get."""
-        bibliography, offers = self.bibliography(view), dict[str, Offer]()
-        for one in draft_hits(answer, bibliography, own_first=self.options.own_first) if answer else ():
-            key = one.key or bibliography.key_for(one.paper, offers)
-            offers[key] = Offer(key, one.paper, one.paper.paper_id, one.key is None, one)
-        return list(offers.values())
+        bibliography = self.bibliography(view)
+        found = draft_hits(answer, bibliography, own_first=self.options.own_first) if answer else []
+        keys = bibliography.keys_for([one.paper for one in found])
+        offers = (
+            Offer(key, one.paper, one.paper.paper_id, one.key is None, one)
+            for key, one in zip(keys, found, strict=True)
+        )
+        return list({one.key: one for one in offers}.values())
 
     def _entries(self, view: View, context: Context | None) -> Iterator[Offer]:
         """The entries of the bibliography: first those whose titles share most words with the sentence."""
-        bibliography, wanted = self.bibliography(view), telling_words(context) if context else set()
-        entries = sorted(bibliography.entries.items())
-        entries.sort(key=lambda entry: -len(wanted.intersection(words_in(entry[1].title))))
-        return (Offer(key, entry, bibliography.ids.get(key), False) for key, entry in entries)
+        bibliography = self.bibliography(view)
+        near = bibliography.near(telling_words(context) if context else ())
+        keys = sorted(bibliography.entries, key=lambda key: (-near[key], key))
+        return (Offer(key, bibliography.entries[key], bibliography.ids.get(key), False) for key in keys)
 
     def offer_of(self, view: View, key: str, paper_id: str | None = None) -> Offer | None:
         """The entry of a key, or else the paper of the index with this id, by default the one whose id the key is."""
@@ -462,6 +467,11 @@ class Workbench:
 def _match(entry: Paper, index: OpenIndex | None) -> Match:
     """What an index has of an entry."""
     return match_entries([entry], index).get(entry.paper_id, Match()) if index else Match()
+
+
+def _cited_in(text: str) -> list[str]:
+    """The keys that a text cites."""
+    return [one.key for one in mentions(text) if not one.in_brackets]
 
 
 def _on_disk(path: Path) -> bytes:
@@ -836,7 +846,7 @@ async def add_reference(ls: Server, uri: str, reference: str) -> None:
 
 def _reference_edit(ls: Server, view: View, reference: str, paper: Paper) -> Changes:
     bibliography, lines = ls.bench.bibliography(view), ls.lines(view.path, view.text)
-    is_new, key = bibliography.key_of(paper) is None, bibliography.key_for(paper)
+    is_new, key = bibliography.key_of(paper) is None, bibliography.keys_for([paper])[0]
     named = [one for one in ls.bench.draft(view).cited if one.key == reference and one.path.resolve() == view.path]
     edits: Changes = {view.path: [types.TextEdit(lines.range(*one.in_text(view.text)), key) for one in named]}
     return edits | (ls.entry_edit(view, Offer(key, paper, None, True)) if is_new else {})

@@ -79,9 +79,7 @@ def in_draft(citation_text: CitationText, filling: Filling) -> str:
 
     Papers have the keys of the bibliography, or those that they would get. What cites no source stays as it is.
     """
-    keys: list[str] = []
-    for paper in citation_text.papers:
-        keys.append(filling.bibliography.key_for(paper, keys))
+    keys = filling.bibliography.keys_for(citation_text.papers)
     text, parts, done = one_line(marked(citation_text.prediction)), list[str](), 0
     for match in _NUMBERED.finditer(text):
         numbers = [int(number) for number in match[1].split(", ")]

@@ -37,6 +37,7 @@ def test_where_a_sentence_ends(name: str, text: str) -> None:
 
 @given(given_draft=mangled(), said=st.text("ab\\\\{}$&#^_~%[]@?<>REF`*!- é", max_size=20))
 @example(("draft.tex", r"Trees \cite{?}."), r"}$%&#_^~\cite{?}<REF>{")
+@example(("draft.typ", "Trees @?."), "<REF>")
 @example(("draft.md", "Trees [@?]."), "[@?] <REF> `$ <!--")
 @example(("draft.md", "Trees [@?]\nand [see @salton, p. 3\nat `x`, $x [@{ --> and @TODO says so."), "]")
 @example(("draft.md", "Cost$ [see @salton; @rocchio], and smoothing [@?]."), "$")
