@@ -14,8 +14,8 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import ConditionalContainer, Dimension, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.styles import Style
 
-Action = Literal["cite", "write", "skip", "more", "words", "back", "undo", "quit"]
-"""What a person wants at a place."""
+Action = Literal["cite", "write", "skip", "more", "words", "back", "undo", "stale", "quit"]
+"""What a person wants at a place; `stale` if a file was saved meanwhile."""
 
 _STYLES = Style.from_dict(
     {
@@ -175,7 +175,12 @@ class _Picker:
 
 
 def choose(
-    where: str, sentence: tuple[str, str], lines: Sequence[Line], told: str = "", marked: Sequence[int] = ()
+    where: str,
+    sentence: tuple[str, str],
+    lines: Sequence[Line],
+    told: str = "",
+    marked: Sequence[int] = (),
+    is_stale: Callable[[], bool] = lambda: False,
 ) -> Choice:
     """What a person chooses at a place.
 
@@ -185,6 +190,7 @@ def choose(
         lines: The papers, best first.
         told: What is said of them all, such as how sure the system is, or what happened last.
         marked: The numbers of those that are marked already.
+        is_stale: Whether a file was saved, so that the papers may be others now; it is asked each second.
     """
     picker = _Picker(where, sentence, lines, told, marked=[*marked])
 
@@ -209,8 +215,18 @@ def choose(
         ]
     )
     application: Application[Choice] = Application(
-        Layout(root, focused_element=listed), key_bindings=picker.keys(), style=_STYLES, full_screen=True
+        Layout(root, focused_element=listed),
+        key_bindings=picker.keys(),
+        style=_STYLES,
+        full_screen=True,
+        refresh_interval=1,
     )
+
+    def look(_: Application[Choice]) -> None:
+        if not picker.is_open and not application.is_done and is_stale():
+            application.exit(result=Choice("stale"))
+
+    application.after_render += look
     application.timeoutlen = application.ttimeoutlen = 0.05
     return application.run()
 

@@ -22,7 +22,9 @@ from citerec.contexts.topic import LeakRules, Topic
 from citerec.corpus.citation_keys import cited_as
 from citerec.drafts import Draft, Files, Place, check_places, draft_of_text, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited
-from citerec.errors import InputError, SettingsError, UsageError
+from citerec.errors import CiterecError, InputError, SettingsError, UsageError
+from citerec.files.hashing import identity
+from citerec.files.parallel import HERE
 from citerec.files.progress import progress_bar
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Answer, Context, Filters, Paper, why
@@ -365,23 +367,26 @@ def fill(
     from citerec.drafts.filling import Filling
     from citerec.drafts.project import project_of
 
-    with opened(chosen, near=draft, citing=fill_options.citing) as (recommender, place):
+    asked = opened(chosen, near=draft, citing=fill_options.citing)
+    with asked as (recommender, place), contextlib.ExitStack() as stack:
         if fill_options.yes in _TAKEN and recommender.calibration is None:
             fault = "this system cannot say of a paper whether it is sure or likely"
             remedy = (
                 "Fill all places, --yes=any; or calibrate it: citerec train confidence --contexts FILE --index INDEX"
             )
             raise SettingsError(fault, remedy)
-        match = functools.partial(papers_of_index, index=recommender.index) if place else None
-        filling = Filling(draft, bib, Files(encoding), match, keys or project_of(draft).keys)
+        session = _Session(recommender, limits.filters, fill_options, stack)
+        match = session.match if place else None
+        session.filling = filling = Filling(draft, bib, Files(encoding), match, keys or project_of(draft).keys)
         if not fill_options.suggest:
             check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:
             note(f"{unreadable} (this entry is not used)", style="yellow")
-        _Session(filling, recommender, limits.filters, fill_options).run()
+        session.run()
 
 
-_Done = Literal["cited", "skipped", "back", "undone", "stopped"]
+_Done = Literal["cited", "skipped", "back", "undone", "stale", "stopped"]
+_STEPS: dict[str, _Done] = {"back": "back", "undo": "undone", "stale": "stale"}
 
 
 class _Step(Exception):  # noqa: N818 - no error
@@ -393,11 +398,45 @@ class _Step(Exception):  # noqa: N818 - no error
 
 @dataclass(slots=True)
 class _Session:
-    filling: "Filling"
     recommender: Recommender
     filters: Filters
     options: FillOptions
+    opened: contextlib.ExitStack
+    followed: list[Any] = field(default_factory=list)
     past: list[tuple[int, "State"]] = field(default_factory=list)
+    filling: "Filling" = field(init=False)
+
+    def match(self, entries: Mapping[str, Paper]) -> dict[str, str]:
+        """The papers of the index that entries are, by key."""
+        return papers_of_index(entries, self.recommender.index)
+
+    def _reload(self) -> bool:
+        """Reads what others have saved, and adds to the index what is new in its bibliographies; whether they have."""
+        from citerec.index.build import BuildOptions, add_to_index
+
+        if is_saved := self.filling.reload():
+            self.past.clear()  # what others have saved is never taken back
+        saved, path = self._saved(), self.recommender.path
+        if path and saved:
+            self.followed += map(identity, saved)  # what cannot be read is not tried again
+            try:
+                add_to_index(saved, path, BuildOptions(workers=HERE))
+                self.recommender = self.opened.enter_context(Recommender.open(path, self.recommender.recipe))
+                note(f"{path} is up to date with {', '.join(map(str, saved))}.")
+            except CiterecError as error:
+                note(f"{path} is not up to date with {', '.join(map(str, saved))}: {error}", style="yellow")
+        return is_saved or bool(saved)
+
+    def _saved(self) -> list[Path]:
+        """The bibliographies of the index that others have saved; that of the draft is written here too."""
+        from citerec.index.build import saved_bibliographies
+
+        saved = saved_bibliographies(self.recommender.path) if self.recommender.path else []
+        own = [self.filling.bibliography.path.resolve()] if self.past else []
+        return [one for one in saved if one.resolve() not in own and identity(one) not in self.followed]
+
+    def _is_stale(self) -> bool:
+        return self.filling.files.is_stale() or bool(self._saved())
 
     def run(self) -> None:
         """Goes from place to place, and says at the end what was done."""
@@ -405,6 +444,8 @@ class _Session:
         whole, entries = len(filling.draft.places), len(filling.bibliography.entries)
         with contextlib.suppress(EOFError, KeyboardInterrupt):
             while skipped < len(filling.draft.places):
+                if self._reload():
+                    continue
                 place = filling.draft.places[skipped]
                 context = filling.draft.contexts(self.recommender.store, filling.cited, **self._citing)[skipped]
                 done = self._fill(skipped, context, place)
@@ -544,12 +585,13 @@ class _Session:
             before, _, after = context.text.partition(MARKER)
             told = "Nothing in the index seems to fit; the nearest papers:" if answer.nothing_fits else ""
             still = [number for number, one in enumerate(shown) if one.paper in marked]
-            action, picked = choose(where, (before, after), [_line(one) for one in shown], told, still)
+            lines = [_line(one) for one in shown]
+            action, picked = choose(where, (before, after), lines, told, still, self._is_stale)
             marked = papers = [shown[number].paper for number in picked]
             if action == "quit":
                 raise EOFError
-            if action in ("back", "undo"):
-                raise _Step("back" if action == "back" else "undone")
+            if step := _STEPS.get(action):
+                raise _Step(step)
             if action == "skip":
                 return [], ""
             if action == "cite":

@@ -142,6 +142,21 @@ class Files:
                 parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
         return "".join(parts)
 
+    def reload(self) -> bool:
+        """Reads those files again that others have saved and nothing was changed in; whether there were any."""
+        saved = self._saved()
+        for path in saved:
+            del self._files[path]
+        return bool(saved)
+
+    def is_stale(self) -> bool:
+        """Whether `reload` would read something."""
+        return bool(self._saved())
+
+    def _saved(self) -> list[Path]:
+        unchanged = ((path, one) for path, one in self._files.items() if one.encoding and one.text == one.before)
+        return [path for path, file in unchanged if _bytes_of(path) != file.data]
+
     def write(self, *, keep_old: bool = False) -> None:
         """Writes all changed files, or none; with `keep_old`, the first version of each stays as `NAME.orig`.
 
@@ -152,7 +167,7 @@ class Files:
         files = {path: self._files[path] for path in self.changed if self._files[path].encoding}
         new = {path: file.written(path) for path, file in files.items()}
         for path, file in files.items():
-            if (path.read_bytes() if path.exists() else b"") != file.data:
+            if _bytes_of(path) != file.data:
                 raise InputError(f"{path} was changed while it was open", "Nothing was written. Start again.")
         originals = {path.with_name(f"{path.name}.orig"): file.data for path, file in files.items() if keep_old}
         write_together({path: data for path, data in originals.items() if not path.exists()} | new)
@@ -205,6 +220,11 @@ def _keeps(text: str, encoding: str, data: bytes) -> bool:
         return text.encode(encoding) == data
     except (LookupError, UnicodeError):
         return False
+
+
+def _bytes_of(path: Path) -> bytes:
+    """What is in a file; nothing if there is none."""
+    return path.read_bytes() if path.exists() else b""
 
 
 def _named(path: Path) -> str:

@@ -65,6 +65,16 @@ class Filling:
     def restore(self, state: State) -> None:
         """Takes the draft and its bibliography back to a state of their files."""
         self.files.restore(state)
+        self._read()
+
+    def reload(self) -> bool:
+        """Reads the draft and its bibliography again if others have saved one of them; whether they have."""
+        is_saved = self.files.reload()
+        if is_saved:
+            self._read()
+        return is_saved
+
+    def _read(self) -> None:
         self.draft, self.bibliography = read_draft(self.path, self.files), self._read_bibliography()
 
     def mark(self, path: Path, at: int, marker: str) -> int:

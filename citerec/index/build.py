@@ -26,6 +26,9 @@ from citerec.records import Deletion, Paper
 from citerec.version import __version__
 
 _LOOKED_UP = 1000
+_BIBLIOGRAPHIES = ("bibtex", "csl", "ris", "zotero")
+FOLLOWED = 10_000
+"""Papers up to which an index follows its bibliographies when they are saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,24 @@ def add_to_index(
     elif not (shards := _unread_shards(index, before, sources, options.format_name)):
         return before
     return _updated(index, before, shards, options, on_progress)
+
+
+def saved_bibliographies(index: Path) -> list[Path]:
+    """The bibliographies that an index was built from and that were saved since; none if it is too large to follow.
+
+    Raises:
+        IndexUnusableError: The index is damaged.
+    """
+    manifest, made = Manifest.read(index), (generation_of(index) / manifests.FILE_NAME).stat().st_mtime_ns
+    if manifest.counts.papers > FOLLOWED:
+        return []
+    saved = []
+    for path, size in {one.path: one.bytes for one in manifest.sources if one.format in _BIBLIOGRAPHIES}.items():
+        with contextlib.suppress(OSError):  # it is gone
+            status = path_of(path).stat()
+            if status.st_size != size or status.st_mtime_ns > made:
+                saved.append(path_of(path))
+    return saved
 
 
 def remove_papers(
@@ -279,8 +300,9 @@ def _write_parts(
         # What another command made of the index: it says itself of which papers it is.
         if folder.is_dir() and folder.name not in (COLUMNS, WORDS, DENSE):
             manifests.link_folder(folder, making / folder.name)
-    sources = list(store.shards().values())
-    duplicates = sum(source.papers for source in sources) - counts.papers
+    # Of a file that was read again, such as a bibliography that was saved, the last time counts.
+    sources = list({source.path: source for source in store.shards().values()}.values())
+    duplicates = max(0, sum(source.papers for source in sources) - counts.papers)
     bad = write_quarantine(store, making / "quarantine.jsonl")
     manifest = Manifest(
         citerec=__version__,

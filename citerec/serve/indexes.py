@@ -13,11 +13,15 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from citerec.contexts.topic import Topic
 from citerec.corpus.matching import canonical_id, normalised, passes
 from citerec.corpus.store import PaperStore
 from citerec.errors import CiterecError, InputError, QueryError, SettingsError
+from citerec.files.hashing import identity as file_identity
+from citerec.files.parallel import HERE
+from citerec.index.build import BuildOptions, add_to_index, saved_bibliographies
 from citerec.index.manifest import find_index, identity
 from citerec.recommend import Recommender
 from citerec.records import Filters, Paper
@@ -113,19 +117,27 @@ class ServedIndex:
         self._has_garbage = True
 
     def _watch(self, path: Path) -> None:
-        """Opens the index anew whenever it was replaced on disk. If that fails, the old one stays."""
-        fault = ""
+        """Opens the index anew whenever it was replaced on disk. If that fails, the old one stays.
+
+        Bibliographies that it was built from are followed: what is new in them is added when they are saved.
+        """
+        fault, followed = "", list[Any]()
         while not self._is_closed.wait(_LOOK_SECONDS):
             if self._has_garbage:
                 self._has_garbage = False
                 gc.collect()  # memory-mapped files are let go with the objects that hold them; some are in cycles
             try:
+                saved = saved_bibliographies(path)
+                state = [file_identity(one) for one in saved]
+                if saved and state != followed:
+                    followed = state  # once: what cannot be read is not tried again until it is saved again
+                    add_to_index(saved, path, BuildOptions(workers=HERE))
                 if identity(path) != self._state:
                     self._open(path)
                     log.info("%s was replaced: the new one is served", path)
             except Exception as error:  # no fault may end the watch
                 if str(error) != fault:  # it is tried again at every look
-                    log.warning("%s was replaced, but cannot be opened; the old one is served: %s", path, error)
+                    log.warning("%s has changed, but what is new cannot be served; the old one is: %s", path, error)
                 fault = str(error)
 
 

@@ -112,3 +112,24 @@ def test_what_a_citation_cites_already_is_not_offered(tmp_path: Path, demo_index
     draft.write_text(DRAFT.replace(r"\cite{?}", r"\cite{hoch97,?}").splitlines()[0] + "\n\\bibliography{refs}\n")
     subprocess.run([COMMAND, "fill", draft, "--yes=any", "--index", demo_index], check=True, capture_output=True)
     assert re.search(r"\\cite\{hoch97,(?!hoch97)\w+\}", draft.read_text())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")
+def test_what_is_saved_meanwhile_is_seen(tmp_path: Path) -> None:
+    (draft := tmp_path / "a.tex").write_text(DRAFT)
+    entry = "@article{{{0}, title={{{1}}}, author={{Lee, Ann}}, year=2001}}\n"
+    (bib := tmp_path / "refs.bib").write_text(entry.format("lee", "Gated memory cells of recurrent networks"))
+    subprocess.run(
+        [COMMAND, "index", "build", "refs.bib", "--out", "mine"], cwd=tmp_path, check=True, capture_output=True
+    )
+    terminal = Terminal(tmp_path, "fill", "a.tex", "--index", "mine")
+    terminal.wait(lambda seen: "q stop" in seen)
+    bib.write_text(bib.read_text() + entry.format("new", "Dependencies across long sequences"))
+    terminal.wait(lambda seen: "[new]" in seen)
+    draft.write_text("\n" + DRAFT)
+    terminal.wait(lambda seen: "a.tex:2" in seen)
+    terminal.press("12")
+    terminal.wait(lambda seen: "Attention alone" in seen)
+    assert re.search(r"\\cite\{(lee|new)\}", draft.read_text())
+    terminal.press("q")
+    assert terminal.close() == 0
