@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from citerec.errors import InputError
 from citerec.evaluation.predictions import read_predictions
@@ -23,26 +23,14 @@ from citerec.write.writers.models import Seq2seqWriter
 _FEWEST_RESAMPLES = 100  # of intervals, which are not shown
 
 
-class Transfer(NamedTuple):
-    """What to train on and what to test on.
-
-    Attributes:
-        train: By name what to learn from.
-        test: By name a file of tasks to write for.
-        seeds: The seeds of training.
-    """
-
-    train: Mapping[str, Choice]
-    test: Mapping[str, Path]
-    seeds: Sequence[int] = (0,)
-
-
 def measure_transfer(
-    transfer: Transfer,
+    train: Mapping[str, Choice],
+    test: Mapping[str, Path],
     out: Path,
     options: WriterOptions,
     schedule: Schedule,
     *,
+    seeds: Sequence[int],
     metrics: Sequence[TextMetric],
     **how: Unpack[How],
 ) -> dict[str, Any]:
@@ -50,6 +38,16 @@ def measure_transfer(
 
     Writers are in `out/models/SET/seed-N`, their texts in `out/predictions/TEST/SET/seed-N.jsonl`. What is there
     already of the same work is kept. For each test set, tasks that any of the writers learnt from are left out for all.
+
+    Args:
+        train: By name what to learn from.
+        test: By name a file of tasks to write for.
+        out: The folder to write to.
+        options: How to train the writers.
+        schedule: How long, and how fast.
+        seeds: The seeds of training.
+        metrics: The metrics of the matrix.
+        how: The device, and what is called as the work goes on.
 
     Returns:
         As JSON. `seeds`. `tasks`: by test set how many tasks all writers answered and none learnt from (`compared`),
@@ -60,34 +58,38 @@ def measure_transfer(
         InputError: A name is unknown or no name of a folder, nothing is left of a test set, or as `train_writer`.
         BuildError, ModelError, SourceError, WriterError: As `train_writer` and `write_batch`.
     """
-    _check(transfer)
-    on_progress = how.get("on_progress", no_progress)
-    files: dict[str, list[tuple[str | None, Path]]] = {test: [] for test in transfer.test}
-    for name, choice in transfer.train.items():
+    for name in (*train, *test):
+        if name != Path(name).name or name.startswith("."):
+            raise InputError(f"{name!r} is no name of a folder", "Give another: NAME=FILE.")
+    for tasks in test.values():
+        if not tasks.is_file():
+            raise InputError(f"there is no file {tasks}", "Give a file of tasks: --test NAME=FILE.")
+    device, on_progress = how.get("device"), how.get("on_progress", no_progress)
+    files: dict[str, list[tuple[str | None, Path]]] = {name: [] for name in test}
+    for name, choice in train.items():
         models = out / "models" / name
         how.get("note", no_note)(f"training on {name}")
-        manifests = train_seeds(choice, models, options, schedule, transfer.seeds, **how)
+        manifests = train_seeds(choice, models, options, schedule, seeds, **how)
         writers = {str(seed): manifest.model_dump(mode="json") for seed, manifest in manifests.items()}
-        for test, tasks in transfer.test.items():
-            folder = Journal(out / "predictions" / test / name, {"learnt": writers, "tasks": file_digest(tasks)}).folder
-            for seed in transfer.seeds:
+        for tested, tasks in test.items():
+            plan = {"learnt": writers, "tasks": file_digest(tasks)}
+            folder = Journal(out / "predictions" / tested / name, plan).folder
+            for seed in seeds:
                 predictions = folder / f"seed-{seed}.jsonl"
                 if not predictions.exists():
-                    writer = Seq2seqWriter.open(
-                        str(models / f"seed-{seed}"), kind=options.writes, device=how.get("device")
-                    )
+                    writer = Seq2seqWriter.open(str(models / f"seed-{seed}"), kind=options.writes, device=device)
                     write_batch(tasks, writer, predictions, on_progress=on_progress)
-                files[test].append((seed_name(name, seed), predictions))
-    values: dict[str, dict[str, dict[str, OverSeeds]]] = {name: {} for name in transfer.train}
+                files[tested].append((seed_name(name, seed), predictions))
+    values: dict[str, dict[str, dict[str, OverSeeds]]] = {name: {} for name in train}
     numbers = {}
-    for test, of_test in files.items():
+    for tested, of_test in files.items():
         read = read_predictions(of_test)
-        numbers[test] = {"compared": len(read.tasks), "asked": read.total}
+        numbers[tested] = {"compared": len(read.tasks), "asked": read.total}
         results = evaluate_texts(read, metrics, resamples=_FEWEST_RESAMPLES, on_progress=on_progress)
         for name, of_groups in over_seeds(results).items():
-            values[name][test] = of_groups[OVERALL]
+            values[name][tested] = of_groups[OVERALL]
     settings = {metric.name: metric.settings for metric in metrics}
-    facts = {"seeds": transfer.seeds, "tasks": numbers, "settings": settings, "values": values}
+    facts = {"seeds": seeds, "tasks": numbers, "settings": settings, "values": values}
     return plain({"kind": "citerec-transfer", "version": 1, **facts})
 
 
@@ -107,12 +109,3 @@ def transfer_table(matrix: Mapping[str, Any], column: Column) -> Table:
             cell, star = one.cell(column), one.mean is not None and one.mean == best
             row.append(Cell(cell.value, (("★ ", "warning"), *cell.spans)) if star else cell)
     return table
-
-
-def _check(transfer: Transfer) -> None:
-    for name in (*transfer.train, *transfer.test):
-        if name != Path(name).name or name.startswith("."):
-            raise InputError(f"{name!r} is no name of a folder", "Give another: NAME=FILE.")
-    for tasks in transfer.test.values():
-        if not tasks.is_file():
-            raise InputError(f"there is no file {tasks}", "Give a file of tasks: --test NAME=FILE.")

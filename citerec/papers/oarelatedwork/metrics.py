@@ -1,8 +1,8 @@
 """BARTScore (Yuan et al. 2021): how likely a BART finds a text, given another; and the settings of all metrics."""
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -95,16 +95,6 @@ def _mean_log_probabilities(model: "TextModel", pairs: Sequence[tuple[Sequence[i
     return means
 
 
-class PairScore(Protocol):
-    """Compares pairs of texts. Its name is part of the metric's: "rouge2", "bertscore"."""
-
-    name: str
-    settings: Mapping[str, Any]
-
-    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> metrics.Floats:
-        """The score of each pair of prediction and reference, pairs × 1."""
-
-
 def blocks_of(text: str) -> list[str]:
     """The blocks of a text: its lines that are not blank. Each paragraph and each headline is a line."""
     return [block for line in with_bare_spans(text).splitlines() if (block := line.strip())]
@@ -126,10 +116,10 @@ def match(scores: metrics.Floats) -> metrics.Score:
     return metrics.Score(total / predictions, total / references, 2 * total / (references + predictions))
 
 
-def block_match(score: PairScore, *, references: metrics.References = "best") -> metrics.PairMetric:
+def block_match(score: metrics.PairMetric, *, references: metrics.References = "best") -> metrics.PairMetric:
     """F1, precision and recall of matched blocks, by a score of two blocks; F1 leads `over_references`.
 
-    They have the same highest value as the score itself.
+    Its name is part of the metric's: "rouge2", "bertscore". They have the same highest value as the score itself.
     """
 
     def matched(texts: Sequence[metrics.Pair], on_progress: Progress) -> metrics.Floats:
