@@ -174,20 +174,16 @@ def _overlaps(
     path: Path, against: Path | None, near: float, on_progress: Callable[[int, int], None]
 ) -> dict[str, dict[str, float]]:
     """The overlap of a set with itself, `near`, and that with the other file, `against`."""
-
-    def overlap(pairs: Pairs, rows: Pairs) -> dict[str, float]:
-        return {"pairs": len(pairs), "share": len(np.unique(rows)) / size if size else 0.0}
-
     # Its own words alone: another file must not change how near two tasks of this one are.
     own = tfidf(map(_text, read_tasks(path)))
     size = own.shape[0]
-    pairs = near_pairs(own, None, near, on_progress)
-    overlaps = {"near": overlap(pairs, pairs.ravel())}
+    pairs = {"near": near_pairs(own, None, near, on_progress)}
+    rows = {"near": pairs["near"].ravel()}
     if against is not None:
         both = tfidf(map(_text, itertools.chain(read_tasks(path), read_tasks(against))))
-        pairs = near_pairs(both[:size], both[size:], near, on_progress)
-        overlaps["against"] = overlap(pairs, pairs[:, 0])
-    return overlaps
+        pairs["against"] = near_pairs(both[:size], both[size:], near, on_progress)
+        rows["against"] = pairs["against"][:, 0]
+    return {name: {"pairs": len(pairs[name]), "share": len(np.unique(rows[name])) / (size or 1)} for name in pairs}
 
 
 def tfidf(texts: Iterable[str]) -> "csr_array":
@@ -205,12 +201,9 @@ def tfidf(texts: Iterable[str]) -> "csr_array":
 
 
 def near_pairs(
-    first: "csr_array",
-    second: "csr_array | None",
-    cosine: float,
-    on_progress: Callable[[int, int], None] = lambda _done, _whole: None,
+    first: "csr_array", second: "csr_array | None", cosine: float, on_progress: Callable[[int, int], None]
 ) -> Pairs:
-    """The pairs of rows whose cosine is higher than a threshold, in order.
+    """The pairs of rows whose cosine is higher than a threshold.
 
     Args:
         first: Vectors of length 1, or 0; by row.
@@ -225,8 +218,7 @@ def near_pairs(
         cosines = (first[begin : begin + _ROWS_AT_ONCE] @ words).tocoo()
         pairs = np.stack([cosines.row + begin, cosines.col], axis=1)[cosines.data > cosine]
         blocks.append(pairs if second is not None else pairs[pairs[:, 0] < pairs[:, 1]])
-    joined = np.concatenate(blocks)
-    return joined[np.lexsort((joined[:, 1], joined[:, 0]))]
+    return np.concatenate(blocks)
 
 
 def _counter(name: str | None) -> CountTokens:

@@ -82,16 +82,16 @@ BARTSCORE = metrics.MetricPart("bartscore", lambda options: BartScore(options.ba
 def _mean_log_probabilities(model: "TextModel", pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
     """The mean log-probability of the second tokens of each pair, each given the first ones and those before it."""
     import torch
+    from torch.nn.functional import cross_entropy
 
     from citerec.models.text_models import IGNORED
 
     batch, targets = zip(*pairs, strict=True)
     labels = model.padded(targets, IGNORED)
-    real = labels != IGNORED
     with torch.inference_mode(), model.autocast():
         logits = model.model(**model.tensors(batch), labels=labels).logits
-    scores = logits.float().log_softmax(-1).gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
-    means: list[float] = (scores.masked_fill(~real, 0).double().sum(dim=1) / real.sum(dim=1)).tolist()
+    losses = cross_entropy(logits.float().transpose(1, 2), labels, reduction="none")
+    means: list[float] = (-losses.double().sum(dim=1) / (labels != IGNORED).sum(dim=1)).tolist()
     return means
 
 
