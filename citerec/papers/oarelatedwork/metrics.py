@@ -57,11 +57,8 @@ class BartScore(metrics.TextMetric):
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> metrics.Floats:
         """Log-probabilities, texts × 1."""
-        pairs = {
-            place: (" ".join(source.text for source in one.task.sources), with_bare_spans(one.text))
-            for place, one in enumerate(texts)
-        }
-        places = [place for place, pair in pairs.items() if all(map(str.strip, pair))]
+        pairs = [(" ".join(source.text for source in one.task.sources), with_bare_spans(one.text)) for one in texts]
+        places = [place for place, pair in enumerate(pairs) if all(map(str.strip, pair))]
         encode = self._model.encode_text
         with quiet_libraries():  # the tokenizer warns about texts that it cuts; `max_tokens` is in the settings
             ids = [
