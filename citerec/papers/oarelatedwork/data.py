@@ -11,7 +11,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -238,11 +238,7 @@ def find_related_work(tree: Sequence[sections.Section]) -> sections.Section | No
 
 
 def _without(tree: Sequence[sections.Section], left_out: sections.Section) -> list[sections.Section]:
-    return [
-        sections.Section(each.headline, each.number, each.paragraphs, _without(each.sections, left_out))
-        for each in tree
-        if each is not left_out
-    ]
+    return [replace(each, sections=_without(each.sections, left_out)) for each in tree if each is not left_out]
 
 
 def related_work_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple[str, TextTask]]:
