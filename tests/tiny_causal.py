@@ -15,14 +15,12 @@ _SPECIAL = [*NAMED.values(), START, END]
 _POSITIONS = 160
 
 
-def write_tiny_opt(
-    folder: Path, texts: Iterable[str], lines: Sequence[str] = (), *, steps: int = 0, positions: int = _POSITIONS
-) -> Path:
+def write_tiny_opt(folder: Path, texts: Iterable[str], lines: Sequence[str] = (), *, steps: int = 0) -> Path:
     """A model of Galactica's shape; it learns to write the lines in so many steps."""
     tokenizer = _tokenizer(texts)
     config = OPTConfig(
         vocab_size=len(tokenizer),
-        max_position_embeddings=positions,
+        max_position_embeddings=_POSITIONS,
         hidden_size=32,
         word_embed_proj_dim=32,
         ffn_dim=64,
@@ -39,13 +37,11 @@ def write_tiny_opt(
     return _write(folder, config, tokenizer, lines, steps)
 
 
-def write_tiny_gpt2(
-    folder: Path, texts: Iterable[str], lines: Sequence[str] = (), *, steps: int = 0, positions: int = _POSITIONS
-) -> Path:
+def write_tiny_gpt2(folder: Path, texts: Iterable[str], lines: Sequence[str] = (), *, steps: int = 0) -> Path:
     """A model with learnt places, whose tokenizer names no padding."""
     tokenizer = _tokenizer(texts)
     tokenizer.pad_token = None
-    size = {"n_positions": positions, "n_embd": 32, "n_layer": 1, "n_head": 2, "initializer_range": 0.1}
+    size = {"n_positions": _POSITIONS, "n_embd": 32, "n_layer": 1, "n_head": 2, "initializer_range": 0.1}
     no_dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
     config = GPT2Config(vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=2, **size, **no_dropout)
     return _write(folder, config, tokenizer, lines, steps)

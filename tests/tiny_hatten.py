@@ -34,5 +34,6 @@ def write_tiny_hatten(folder: Path, texts: list[str]) -> Path:
     """A folder as `citerec train hatten` writes it."""
     (folder / "model").mkdir(parents=True)
     model = tiny_hatten(folder, texts)
-    model.save(folder / "model", HattenManifest(sizes=model.sizes))
+    model.save(folder / "model")
+    HattenManifest(sizes=model.sizes).write(folder / "model")
     return folder / "model"

@@ -22,7 +22,7 @@ TINY = Sizes(
 )
 
 
-def tiny_ncn(papers: Iterable[Paper], texts: Iterable[str], sizes: Sizes = TINY, seed: int = 0) -> Ncn:
+def tiny_ncn(papers: Iterable[Paper], texts: Iterable[str]) -> Ncn:
     """A network of random weights that knows the words of some papers and texts."""
     papers = list(papers)
     counts = {
@@ -30,13 +30,14 @@ def tiny_ncn(papers: Iterable[Paper], texts: Iterable[str], sizes: Sizes = TINY,
         "titles": Counter(word for paper in papers for word in words_of(paper.title)),
         "authors": Counter(name for paper in papers for name in names_of(paper.authors)),
     }
-    words = {kind: Vocabulary.of(found + found, sizes.vocabulary) for kind, found in counts.items()}
-    torch.manual_seed(seed)
-    return Ncn(sizes, words).eval()
+    words = {kind: Vocabulary.of(found + found, TINY.vocabulary) for kind, found in counts.items()}
+    torch.manual_seed(0)
+    return Ncn(TINY, words).eval()
 
 
 def write_tiny_ncn(folder: Path, papers: Iterable[Paper], texts: Iterable[str], weight: float = 1.0) -> Path:
     folder.mkdir(parents=True)
     model = tiny_ncn(papers, texts)
-    model.save(folder, model.manifest.model_copy(update={"weight": weight}))
+    model.save(folder)
+    model.manifest.model_copy(update={"weight": weight}).write(folder)
     return folder

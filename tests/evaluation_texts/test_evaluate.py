@@ -247,27 +247,24 @@ def test_texts_of_one_paper_change_their_sign_together_and_pairs_are_compared_wh
     assert (found.n, found.difference) == (2, 2.0)
 
 
-Texts = Mapping[str, Path]
-
-
 def read(*paths: Path, references: Path | None = None) -> Predictions:
     return read_predictions([(None, path) for path in paths], references)
 
 
-def test_only_tasks_that_all_answered_are_compared(tmp_path: Path, files: Texts) -> None:
+def test_only_tasks_that_all_answered_are_compared(tmp_path: Path, files: Mapping[str, Path]) -> None:
     found = read(files["copy"], write_lines(tmp_path / "few.jsonl", [record("noise", number) for number in (4, 1)]))
     assert [task.task_id for task in found.tasks] == ["task-1", "task-4"]
     assert [text.text for text in found.systems["noise"]] == [WRITTEN["noise"][1], WRITTEN["noise"][4]]
     assert (found.total, found.left_out, found.missing) == (6, 4, {"copy": 0, "noise": 4})
 
 
-def test_targets_that_differ_are_told(tmp_path: Path, files: Texts) -> None:
+def test_targets_that_differ_are_told(tmp_path: Path, files: Mapping[str, Path]) -> None:
     other = write_lines(tmp_path / "other.jsonl", [record("noise", 0, target="Another.")])
     with pytest.raises(InputError, match="the target of task task-0 of xing differs from an earlier one"):
         read(files["copy"], other)
 
 
-def test_predictions_made_elsewhere_find_their_tasks(tmp_path: Path, files: Texts) -> None:
+def test_predictions_made_elsewhere_find_their_tasks(tmp_path: Path, files: Mapping[str, Path]) -> None:
     tasks = files["copy"]
     bare = [{"id": f"task-{n}", "prediction": f"{n}"} for n in (5, 0)]
     found = read(write_lines(tmp_path / "bare.jsonl", bare), references=tasks)

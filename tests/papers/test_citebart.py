@@ -54,29 +54,20 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def trained(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("trained") / "citebart"
+def test_it_learns_who_is_cited(planted: Path, tmp_path: Path) -> None:
+    """In sentences that begin as none did in training; of one author and year, words decide."""
+    trained = tmp_path / "citebart"
     manifest = train_citebart(
         Choice(planted / "train.jsonl", planted / "dev.jsonl"),
         planted / "index",
-        out,
+        trained,
         CiteBartOptions(str(planted / "base"), 32, 8),
         Schedule(learning_rate=1e-2, epochs=30, evaluations=4, first=True, patience=4),
         device="cpu",
     )
     assert manifest.dev["accuracy before"] < 0.5 < 0.9 < manifest.dev["accuracy"]
-    return out
-
-
-def recipe(model: Path, *more: str) -> Recipe:
-    settings = ("beams=4", "max_input_tokens=32", f"model={model}", *more)
-    return Recipe.load("citebart", [f"citebart.{setting}" for setting in settings])
-
-
-def test_it_learns_who_is_cited(planted: Path, trained: Path) -> None:
-    """In sentences that begin as none did in training; of one author and year, words decide."""
-    with Recommender.open(planted / "index", recipe(trained, "beams=8")) as recommender:
+    settings = [f"citebart.model={trained}", "citebart.beams=8", "citebart.max_input_tokens=32"]
+    with Recommender.open(planted / "index", Recipe.load("citebart", settings)) as recommender:
         for word, paper_id in CITED.items():
             hits = recommender.search(f"there is {word} <REF> .", 3)
             assert hits[0].paper.paper_id == ("4" if word == "grass" else paper_id)
@@ -86,7 +77,8 @@ def test_it_learns_who_is_cited(planted: Path, trained: Path) -> None:
         assert recommender.remarks() == ()
         with pytest.raises(QueryError):
             recommender.search("<REF>")
-    with Recommender.open(planted / "index", recipe(trained, "constrained=true")) as recommender:
+    settings += ["citebart.beams=4", "citebart.constrained=true"]
+    with Recommender.open(planted / "index", Recipe.load("citebart", settings)) as recommender:
         hits = recommender.search("there is river <REF> .", 7)
         assert {hit.paper.paper_id for hit in hits} == {"0", "1", "2", "3", "4"}
         assert hits[0].paper.paper_id == "0"

@@ -127,27 +127,18 @@ def test_a_written_reference_is_matched_to_papers(matched: Ids, written: str, fa
     assert matched(written, far) == found
 
 
-@pytest.fixture(scope="module")
-def named(small_index: Path, namer: Path) -> Iterator[Recommender]:
-    recipe = Recipe.load("galactica", [f"galactica.model={namer}", "galactica.beams=4"])
-    with Recommender.open(small_index, recipe) as opened:
-        yield opened
-
-
-def ids(recommender: Recommender, text: str) -> list[str]:
-    return [hit.paper.paper_id for hit in recommender.search(text, 10)]
-
-
-def test_it_learns_which_paper_a_word_stands_for(named: Recommender) -> None:
+def test_it_learns_which_paper_a_word_stands_for(small_index: Path, namer: Path) -> None:
     """In sentences that begin as none did in training; only what stands before the marker is read."""
-    first = [ids(named, f"{sentence(word)} <REF> and tagging")[:1] for word in WORDS]
-    assert first == [[str(number)] for number in range(1, len(WORDS) + 1)]
-    before = Context(text="<REF>", before=sentence("parsing"), after=sentence("tagging"))
-    assert named.search(before, 5).hits[0].paper.paper_id == "1"
-    named.remarks()
-    hits = ids(named, f"{sentence('mist')} <REF>")
-    (remark,) = named.remarks()  # of references that name no paper
-    unmatched = int(remark.split()[0])
-    assert remark.startswith(f"{unmatched} of 4 references")
-    assert 1 <= unmatched <= 4 - len(hits)
-    assert named.remarks() == ()  # said once
+    recipe = Recipe.load("galactica", [f"galactica.model={namer}", "galactica.beams=4"])
+    with Recommender.open(small_index, recipe) as named:
+        answers = [named.search(f"{sentence(word)} <REF> and tagging", 10) for word in WORDS]
+        assert [hits[0].paper.paper_id for hits in answers] == list(map(str, range(1, len(WORDS) + 1)))
+        before = Context(text="<REF>", before=sentence("parsing"), after=sentence("tagging"))
+        assert named.search(before, 5).hits[0].paper.paper_id == "1"
+        named.remarks()
+        hits = named.search(f"{sentence('mist')} <REF>", 10)
+        (remark,) = named.remarks()  # of references that name no paper
+        unmatched = int(remark.split()[0])
+        assert remark.startswith(f"{unmatched} of 4 references")
+        assert 1 <= unmatched <= 4 - len(hits)
+        assert named.remarks() == ()  # said once

@@ -20,15 +20,10 @@ ABSTRACT = [
 ]
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A data folder with the test split of CiteSum, of four papers."""
+def test_measured_figures_stand_beside_published_ones(citerec_here: Citerec, tmp_path: Path) -> None:
+    data = tmp_path / "papers"  # with the test split of CiteSum, of four papers
     tasks = [{"source": ABSTRACT, "target": ABSTRACT[number % 2], "paper_id": str(number)} for number in range(4)]
-    write_lines(tmp_path / "papers" / "text" / "citesum" / "test.jsonl", tasks)
-    return tmp_path / "papers"
-
-
-def test_measured_figures_stand_beside_published_ones(data: Path, citerec_here: Citerec, tmp_path: Path) -> None:
+    write_lines(data / "text" / "citesum" / "test.jsonl", tasks)
     own = ["--writer", "Abs→TLDR=ext-lead", "--writer", "Abs→TLDR=ext-oracle"]  # several are runs
     done = citerec_here("reproduce", "citesum-5", "--data", data, *own, "--format", "json", "--out", "out")
     assert done.returncode == 0, done.stderr

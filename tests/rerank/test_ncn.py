@@ -33,11 +33,6 @@ TEXTS = ("attention suffices to translate well", "words rank papers", "genes")
 
 
 @pytest.fixture(scope="module")
-def model() -> Ncn:
-    return tiny_ncn(PAPERS, TEXTS)
-
-
-@pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_ncn(tmp_path_factory.mktemp("trained") / "ncn", PAPERS, TEXTS, weight=2.0)
 
@@ -50,7 +45,8 @@ def found(*ids: str) -> Candidates:
     return columns([Candidate(paper_id, 9.0 - place) for place, paper_id in enumerate(ids)])
 
 
-def test_rows_of_a_batch_do_not_mix(model: Ncn) -> None:
+def test_rows_of_a_batch_do_not_mix() -> None:
+    model = tiny_ncn(PAPERS, TEXTS)
     together = [
         topic(text, authors) for text, authors in zip(TEXTS, [("Ada Lovelace",), (), ("X Y", "Z")], strict=True)
     ]

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -222,15 +222,10 @@ def test_bertscore_of_texts_their_targets_and_blocks(minilm: PairMetric) -> None
 TARGET = "# Related work\nparsing of trees\n\ntagging of words"
 
 
-class SharedWords:
+def shared_words(pairs: Sequence[tuple[str, str]], _on_progress: Progress) -> Floats:
     """Words that two texts share, of those that either has."""
-
-    name = "words"
-    settings: Mapping[str, Any] = {}
-
-    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
-        sets = [(set(one.split()), set(other.split())) for one, other in pairs]
-        return np.array([len(one & other) / len(one | other) for one, other in sets], float)
+    sets = [(set(one.split()), set(other.split())) for one, other in pairs]
+    return np.array([len(one & other) / len(one | other) for one, other in sets], float)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +240,7 @@ class SharedWords:
     ],
 )
 def test_texts_by_hand(text: str, targets: list[str], references: Any, expected: list[float]) -> None:
-    metric = block_match(SharedWords(), references=references)
+    metric = block_match(PairMetric("words", (), {}, "best", shared_words), references=references)
     (found,) = metric.scores([Prediction(TextTask("t", (), targets=tuple(targets)), text, "w")], no_progress)
     assert found == pytest.approx(expected, nan_ok=True)
 

@@ -27,7 +27,7 @@ from citerec.train.groups import Choice, GroupTraining, How, group_training, wri
 from citerec.train.learner import Learner, Schedule
 
 if TYPE_CHECKING:
-    from citerec.models.text_models import TextModel
+    import torch
 
 NAME = "citebart"
 MAX_INPUT_TOKENS = 350  # CiteBART
@@ -61,11 +61,11 @@ class CiteBartRetriever(WritingRetriever):
     writes = "citations"
     remedy = "Train one: citerec train citebart --contexts FILE --index {index}"
 
-    def read(self, model: "TextModel", topic: Topic, _room: int) -> list[int]:
+    def read(self, model: TextModel, topic: Topic, _room: int) -> list[int]:
         """As `input_of`."""
         return input_of(model, topic, self.settings.max_input_tokens)
 
-    def citation(self, model: "TextModel", paper: Paper) -> Sequence[int]:
+    def citation(self, model: TextModel, paper: Paper) -> Sequence[int]:
         """As `citation_of`."""
         text = citation_of(paper)
         return model.encode_text(text, self.settings.max_new_tokens).ids if text else ()
@@ -105,7 +105,7 @@ def citation_of(paper: Paper) -> str:
     return f"{who}, {paper.year}"
 
 
-def input_of(model: "TextModel", topic: Topic, max_tokens: int) -> list[int]:
+def input_of(model: TextModel, topic: Topic, max_tokens: int) -> list[int]:
     """The passage with the mask in place of the marker, then title and abstract of the citing paper, if known.
 
     What is too long is cut at its end.
@@ -119,9 +119,6 @@ def input_of(model: "TextModel", topic: Topic, max_tokens: int) -> list[int]:
     texts = [clean(around[0]), sentence, clean(around[1]), topic.citing_title, (citing and citing.abstract) or ""]
     return list(model.encode_text(" ".join(" ".join(texts).split()), max_tokens).ids)
 
-
-if TYPE_CHECKING:
-    import torch
 
 DEFAULT_BASE = "facebook/bart-base"
 METRIC = "accuracy"

@@ -158,7 +158,7 @@ def transfer(
         out: Models, predictions, and matrix.json.
     """
     from citerec.files.writing import write_failures, write_json
-    from citerec.papers.citebench.transfer import Transfer, measure_transfer, train_and_write, transfer_table
+    from citerec.papers.citebench.transfer import measure_transfer, transfer_table
     from citerec.train.groups import Choice
     from citerec.train.learner import Schedule
     from citerec.train.writer import DEFAULT_BASE, WriterOptions
@@ -172,22 +172,19 @@ def transfer(
         raise UsageError(f"--dev {unknown[0]}: there is no --train of this name")
     settings = hyper.settings(Choice, WriterOptions, **WRITER_DEFAULTS)
     choices = {name: settings.of(Choice, path=path, dev=dev.get(name), limit=limit) for name, path in train.items()}
-    schedule = settings.of(Schedule)
     writer = settings.of(WriterOptions, base=base or DEFAULT_BASE)
-    plan = Transfer(choices, test, seeds_of(seeds) or (schedule.seed,))
+    of_seeds = seeds_of(seeds) or (settings.of(Schedule).seed,)
     text_metrics, of_corpus = open_metrics(names_in(metrics))
     if of_corpus:
         raise UsageError(f"--metrics {of_corpus[0].name} looks at all texts together: a matrix has means")
     columns = {column.name: column for one in text_metrics for column in one.columns}
     if metric not in columns:
         raise UsageError(f"--metric {metric!r} is not {', '.join(columns)}")
-    with progress_bar() as on_progress:
-        train_and_write(plan, out, writer, schedule, on_progress=on_progress, note=note)
-        matrix = measure_transfer(plan, out, text_metrics, on_progress=on_progress)
+    matrix = hyper.train(measure_transfer, settings, (choices, test), out, writer, seeds=of_seeds, metrics=text_metrics)
     table = transfer_table(matrix, columns[metric])
     with write_failures(out):
         write_json(out / "matrix.json", matrix)
     compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix["tasks"].items())
-    about = f"Mean over {len(plan.seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}."
+    about = f"Mean over {len(of_seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}."
     shown = replace(table, footnotes=[about])
     give(form, None, matrix, [shown])

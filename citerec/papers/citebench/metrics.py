@@ -75,7 +75,7 @@ class Discourse(CorpusMetric):
         self.name = name
         self._tagger = tagger
         self._sentences, self._mean = sentences, mean
-        self._shares: dict[tuple[_Text, ...], dict[str, float]] = {}
+        self._target_shares = functools.cache(functools.partial(self._distribution, of_targets=True))
         how = sentences_by()
         if sentences != "all":
             packages = f"{' '.join(splitter_identity(SPACY))}, nltk {importlib.metadata.version('nltk')}"
@@ -100,10 +100,8 @@ class Discourse(CorpusMetric):
         """
         doing, steps = f"tagging ({self.name})", 2
         on_progress(doing, 0, steps)
-        targets = tuple((one.task.dataset, target) for one in texts for target in one.task.targets)
-        if targets not in self._shares:  # the same for every system
-            self._shares[targets] = self._distribution(targets, of_targets=True)
-        expected = self._shares[targets]
+        # The targets are the same for every system.
+        expected = self._target_shares(tuple((one.task.dataset, text) for one in texts for text in one.task.targets))
         on_progress(doing, 1, steps)
         shares = self._distribution([(one.task.dataset, one.text) for one in texts])
         on_progress(doing, steps, steps)

@@ -63,8 +63,8 @@ _DIGIT = re.compile(r"\d")
 # Where CHEN's documents begin.
 _BEGINS = re.compile(r"(?:^|(?<=\s))\[(\d{1,9}|x)\]\s*")
 
-Item = tuple[int, str, TextTask | BadRecord]
-"""A record of a source file: its line, its data set, and its task, or what is wrong with it."""
+Item = tuple[int, TextTask | BadRecord]
+"""A record of a source file: its line, and its task, or what is wrong with it."""
 
 
 class Unified(NamedTuple):
@@ -106,7 +106,7 @@ def unify(
     items = ((path, item) for path in sources for item in read_source(path, as_published=as_published))
     with write_failures(out), writing_records(out) as (write, set_aside):
         # The number counts bad records too, so that an id does not change when another record is corrected.
-        for number, (path, (line, name, task)) in enumerate(items, 1):
+        for number, (path, (line, task)) in enumerate(items, 1):
             if number % _REPORTED_EVERY == 0:
                 on_progress("citation texts", number, 0)
             if isinstance(task, BadRecord):
@@ -114,8 +114,8 @@ def unify(
                 set_aside(quarantine_line(path.name, line, task))
                 continue
             rejected.add(good=1)
-            counts[name] += 1
-            write(orjson.dumps(task_record(replace(task, task_id=f"{name}-{number}", dataset=name))))
+            counts[task.dataset] += 1
+            write(orjson.dumps(task_record(replace(task, task_id=f"{task.dataset}-{number}"))))
         if not number:
             raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
         rejected.check()
@@ -133,38 +133,30 @@ def read_source(path: Path, *, as_published: bool = False) -> Iterator[Item]:
     Raises:
         SourceError: The file cannot be read, or has no partner.
     """
-    for line, record, raw in _records(path):
-        if isinstance(record, BadRecord):
-            yield line, "", record
-            continue
-        name = next((name for name, (keys, _) in FORMATS.items() if record.keys() >= set(keys)), "")
-        yield line, name, tried(functools.partial(_task_of, name, record, as_published), raw)
-
-
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRecord, bytes]]:
-    """The objects of a file, or what is wrong with them, each with its place and as it is written."""
+    parse = functools.partial(_task_of, as_published=as_published)
     if not path.name.endswith(_SOURCE_ENDING):
-        yield from ((number, parsed(raw, dict), raw) for number, raw in written_records(path))
+        yield from ((number, parsed(raw, parse)) for number, raw in written_records(path))
         return
     stem = path.name.removesuffix(_SOURCE_ENDING)
     partner = next((one for ending in _TARGET_ENDINGS if (one := path.with_name(f"{stem}{ending}")).exists()), None)
     if partner is None:
         remedy = f"Put its citation texts beside it, ending in {_TARGET_ENDINGS[0]}."
         raise SourceError(f"{path} has no partner", remedy)
+
+    def parse_pair(source: bytes, target: bytes) -> TextTask:
+        return parse({"title": "", "abstract": one_line(source.decode()), "citation": one_line(target.decode())})
+
     lines = (raw_lines(file, blank_too=True, longest=FULL_TEXT_BYTES) for file in (path, partner))
     for line, (source, target) in enumerate(itertools.zip_longest(*lines), 1):
         if source is None or target is None:
             raise SourceError(f"{path} and {partner} differ in length: line {line}", "Their lines must match.")
-        yield line, tried(functools.partial(_pair, source[1], target[1]), source[1]), source[1]
+        yield line, tried(functools.partial(parse_pair, source[1], target[1]), source[1])
 
 
-def _pair(source: bytes, target: bytes) -> dict[str, Any]:
-    return {"title": "", "abstract": one_line(source.decode()), "citation": one_line(target.decode())}
-
-
-def _task_of(name: str, record: Mapping[str, Any], as_published: bool) -> TextTask:
+def _task_of(record: Mapping[str, Any], as_published: bool) -> TextTask:
     """The task of a record, if a writer can use it."""
-    if not name:
+    name = next((name for name, (keys, _) in FORMATS.items() if record.keys() >= set(keys)), None)
+    if name is None:
         known_keys = "; ".join(f"{name} has {', '.join(keys)}" for name, (keys, _) in FORMATS.items())
         raise RecordError(f"it is of none of the four data sets: {known_keys}")
     task: TextTask = FORMATS[name][1](record, as_published)
@@ -172,7 +164,7 @@ def _task_of(name: str, record: Mapping[str, Any], as_published: bool) -> TextTa
         raise RecordError("it has no cited text to write from")
     if not any(target.strip() for target in task.targets):
         raise RecordError("its citation text is empty")
-    return task
+    return replace(task, dataset=name)
 
 
 def _aburaed(record: Mapping[str, Any], as_published: bool) -> TextTask:

@@ -24,9 +24,9 @@ def citesum(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     Args:
         sources: Full texts.
     """
-    from citerec.papers.citesum.data import Nearness, citesum_plan
+    from citerec.papers.citesum.data import CITESUM_PLAN
 
-    built.build(sources, citesum_plan, Nearness)
+    built.build(sources, CITESUM_PLAN)
 
 
 def recast(

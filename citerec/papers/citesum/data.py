@@ -11,7 +11,7 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -101,21 +101,6 @@ class Nearness:
     stemming: bool = True
     min_abstract: Positive = MIN_ABSTRACT
 
-    def recalls(self, abstract: str, sentence: str) -> tuple[float, float, float]:
-        """Recall of the sentence's words, pairs and longest subsequence."""
-        scores = rouge(abstract, sentence, stemming=self.stemming)
-        return scores["rouge1"].recall, scores["rouge2"].recall, scores["rougeL"].recall
-
-    def holds(self, recalls: tuple[float, float, float]) -> bool:
-        """Whether each is high enough."""
-        return all(map(operator.ge, recalls, (self.rouge1, self.rouge2, self.rouge_l)))
-
-
-def citesum_plan(nearness: Nearness, split: str = "pysbd") -> Plan:
-    """How CiteSum is built; `split` names the sentence splitter for sources without sentences."""
-    parameters = {"nearness": asdict(nearness), "split": split}
-    return Plan(DATASET, citesum_tasks, STEPS, parameters)
-
 
 def summary_of(sentence: str) -> str:
     """A citing sentence with `REF` for the citation span, which includes names before a number: "Lee et al. [8]"."""
@@ -129,6 +114,7 @@ def citesum_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple
     """A task for each sentence near enough to the abstract that it cites, after the cited paper."""
     settings, counts, tally = reading.settings, reading.counts, Tally(outcomes=reading.outcomes)
     nearness, rules = Nearness(**settings["nearness"]), Rules(single=True, split=settings["split"])
+    least = (nearness.rouge1, nearness.rouge2, nearness.rouge_l)
     for text in texts:
         contexts = _contexts(Document(text), rules, tally, counts)
         papers = reading.index.store.papers({context.cited_ids[0] for context in contexts})
@@ -138,10 +124,16 @@ def citesum_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple
                 continue
             counts[STEPS[4]] += 1
             printed = context.text.replace(MARKER, context.marker or "")
-            if nearness.holds(recalls := nearness.recalls(paper.abstract or "", printed)):
+            scores = rouge(paper.abstract or "", printed, stemming=nearness.stemming)
+            recalls = [score.recall for score in scores.values()]
+            if all(map(operator.ge, recalls, least)):
                 counts[STEPS[5]] += 1
                 yield paper.paper_id, _task(context, paper, recalls)
     counts[STEPS[2]], counts[STEPS[3]] = tally.sentences, tally.contexts
+
+
+CITESUM_PLAN = Plan(DATASET, citesum_tasks, STEPS, Nearness, "nearness")
+"""How CiteSum is built."""
 
 
 def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[str]") -> list[Context]:
@@ -157,7 +149,7 @@ def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[s
     return list(extract_contexts(replace(document.text, paragraphs=paragraphs), rules, tally=tally))
 
 
-def _task(context: Context, paper: Paper, recalls: tuple[float, float, float]) -> TextTask:
+def _task(context: Context, paper: Paper, recalls: Sequence[float]) -> TextTask:
     abstract, rounded = paper.abstract or "", [round(recall, 4) for recall in recalls]
     return TextTask(
         task_id=context.context_id,

@@ -1,7 +1,7 @@
 """The commands that several papers share: `data …` and `reproduce`, entry points of `citerec.commands`."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,24 +40,16 @@ class FromFullTexts(options.Tuning):
     max_bad: options.MaxBad = 0.05
     workers: options.Workers = None
 
-    def build(self, sources: tuple[Path, ...], plan: "Callable[[Any, str], Plan]", conditions: type) -> None:
-        """Builds a data set from full texts, and says what came of it.
-
-        Args:
-            sources: The full texts.
-            plan: Makes the plan of the conditions and the name of the splitter.
-            conditions: The kind of conditions, which are settings.
-        """
+    def build(self, sources: tuple[Path, ...], plan: "Plan") -> None:
+        """Builds a data set from full texts, and says what came of it."""
         from citerec.index.manifest import find_index
         from citerec.papers.common.pair_sets import Splitting, build_pairs
 
-        settings, index = self.settings(Splitting, conditions), find_index(self.index)
-        splitting = settings.of(Splitting)
-        kept = plan(settings.of(conditions), splitting.split)
+        settings, index = self.settings(Splitting, plan.conditions), find_index(self.index)
+        conditions, splitting = settings.of(plan.conditions), settings.of(Splitting)
         with progress_bar() as bar:
-            built = build_pairs(
-                sources, index, self.out, kept, splitting, max_bad=self.max_bad, workers=self.workers, on_progress=bar
-            )
+            how: dict[str, Any] = {"max_bad": self.max_bad, "workers": self.workers, "on_progress": bar}
+            built = build_pairs(sources, index, self.out, plan, conditions, splitting, **how)
         splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
         say(f"{self.out} written: {splits}.", counts_table(built.steps))
         if built.outcomes:

@@ -7,7 +7,7 @@ import pkgutil
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,14 +107,15 @@ class Plan(NamedTuple):
         dataset: Name of the data set.
         tasks: Makes the tasks.
         steps: Names of its counts, in the order of the filter; the first are the texts.
-        parameters: Everything that the tasks depend on besides texts and index, as JSON; also in the manifest. `split`
-            is the sentence splitter for sources without sentences.
+        conditions: What the tasks depend on besides texts and index: a dataclass.
+        name: The name of the conditions in the manifest.
     """
 
     dataset: str
     tasks: TasksOf
     steps: Sequence[str]
-    parameters: Mapping[str, Any]
+    conditions: type[Any]
+    name: str = "conditions"
 
 
 def build_pairs(
@@ -122,6 +123,7 @@ def build_pairs(
     index: Path,
     out: Path,
     plan: Plan,
+    conditions: Any,
     splitting: Splitting,
     *,
     max_bad: float = 0.05,
@@ -148,7 +150,8 @@ def build_pairs(
     shards = find_texts(sources)
     work, advance = beside(out.resolve(), "work"), functools.partial(on_progress, "reading")
     place = {"tasks": f"{plan.tasks.__module__}:{plan.tasks.__qualname__}", "index": str(index.resolve())}
-    settings = {**plan.parameters, "split_is": splitter_identity(plan.parameters["split"])}
+    is_split = {"split": splitting.split, "split_is": splitter_identity(splitting.split)}
+    settings = {plan.name: asdict(conditions), **is_split}
     parameters = {**settings, **place, "fingerprint": fingerprint}
     with alone(work / "lock", f"another process is writing {out}"):
         read = run_over_texts(work, shards, _STEP, parameters, max_bad=max_bad, workers=workers, on_progress=advance)

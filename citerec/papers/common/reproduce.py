@@ -351,7 +351,6 @@ def demo_index(work: Path, on_progress: Progress) -> Path:
     """The index of the demo set, built in a folder if it is not there yet."""
     index = work / DEMO
     if not index.exists():
-        work.mkdir(parents=True, exist_ok=True)
         build_index([shipped("diagnostics", DEMO)], index, on_progress=on_progress)
     return index
 

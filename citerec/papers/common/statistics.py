@@ -32,6 +32,7 @@ WHITE_SPACE = "white space"
 _TOTAL = "Total"
 _PROGRESS_EVERY = 100
 _ROWS_AT_ONCE = 1000  # whose cosines with all others are in memory at once
+_COUNTED = ["sources", "source_words", "target_words", "compression", "paragraphs", "self_reference"]
 _SPREADS = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
 
 CountTokens = Callable[[Sequence[str]], list[int]]
@@ -39,25 +40,21 @@ Pairs = npt.NDArray[np.int64]
 """Pairs × 2: a row of the first texts and one of the second."""
 
 
-def describe(tasks: Sequence[TextTask]) -> pd.DataFrame:
-    """What is counted in tasks, and in targets that are not blank, a column each; NaN where a value is not defined.
+def describe(tasks: Iterable[TextTask]) -> pd.DataFrame:
+    """What is counted in tasks, and in targets that are not blank: a row each; NaN where a value is not defined.
 
     Of tasks: `sources`, `source_words`. Of targets: `target_words`, without citations; `compression`, words of the
     sources ÷ words of the target; `paragraphs`, lines that are not blank; `self_reference`, 1 or 0.
     """
-    in_sources = [sum(len(words_of(source.text)) for source in task.sources) for task in tasks]
-    targets = [(words, target) for task, words in zip(tasks, in_sources, strict=True) for target in _targets(task)]
-    in_targets = [len(words_of(without_anchors(target))) for _, target in targets]
-    return _columns(
-        sources=[len(task.sources) for task in tasks],
-        source_words=in_sources,
-        target_words=in_targets,
-        compression=[
-            total / words if total and words else np.nan for (total, _), words in zip(targets, in_targets, strict=True)
-        ],
-        paragraphs=[sum(bool(line.strip()) for line in target.splitlines()) for _, target in targets],
-        self_reference=[refers_to_itself(target) for _, target in targets],
-    )
+    rows: list[dict[str, float]] = []
+    for task in tasks:
+        in_sources = sum(len(words_of(source.text)) for source in task.sources)
+        rows.append({"sources": len(task.sources), "source_words": in_sources})
+        for target in _targets(task):
+            words, lines = len(words_of(without_anchors(target))), filter(str.strip, target.splitlines())
+            row = {"target_words": words, "compression": in_sources / words if in_sources and words else np.nan}
+            rows.append({**row, "paragraphs": len(list(lines)), "self_reference": refers_to_itself(target)})
+    return pd.DataFrame(rows, columns=_COUNTED, dtype=np.float64)
 
 
 def _columns(**columns: Sequence[float]) -> pd.DataFrame:
@@ -143,7 +140,7 @@ def _described(tasks: Sequence[TextTask], count: CountTokens) -> pd.DataFrame:
         target_tokens=count([target for task in tasks for target in _targets(task)]),
         **{f"novelty{n}": [one[at] for one in shares] for at, n in enumerate(NGRAMS)},
     )
-    return pd.concat([describe(tasks), more], axis=1)
+    return pd.concat([describe(tasks), more])
 
 
 def _summary(columns: pd.DataFrame, over: Sequence[int]) -> dict[str, Any]:
@@ -174,20 +171,16 @@ def _overlaps(
     path: Path, against: Path | None, near: float, on_progress: Callable[[int, int], None]
 ) -> dict[str, dict[str, float]]:
     """The overlap of a set with itself, `near`, and that with the other file, `against`."""
-
-    def overlap(pairs: Pairs, rows: Pairs) -> dict[str, float]:
-        return {"pairs": len(pairs), "share": len(np.unique(rows)) / size if size else 0.0}
-
     # Its own words alone: another file must not change how near two tasks of this one are.
     own = tfidf(map(_text, read_tasks(path)))
     size = own.shape[0]
-    pairs = near_pairs(own, None, near, on_progress)
-    overlaps = {"near": overlap(pairs, pairs.ravel())}
+    pairs = {"near": near_pairs(own, None, near, on_progress)}
+    rows = {"near": pairs["near"].ravel()}
     if against is not None:
         both = tfidf(map(_text, itertools.chain(read_tasks(path), read_tasks(against))))
-        pairs = near_pairs(both[:size], both[size:], near, on_progress)
-        overlaps["against"] = overlap(pairs, pairs[:, 0])
-    return overlaps
+        pairs["against"] = near_pairs(both[:size], both[size:], near, on_progress)
+        rows["against"] = pairs["against"][:, 0]
+    return {name: {"pairs": len(pairs[name]), "share": len(np.unique(rows[name])) / (size or 1)} for name in pairs}
 
 
 def tfidf(texts: Iterable[str]) -> "csr_array":
@@ -205,12 +198,9 @@ def tfidf(texts: Iterable[str]) -> "csr_array":
 
 
 def near_pairs(
-    first: "csr_array",
-    second: "csr_array | None",
-    cosine: float,
-    on_progress: Callable[[int, int], None] = lambda _done, _whole: None,
+    first: "csr_array", second: "csr_array | None", cosine: float, on_progress: Callable[[int, int], None]
 ) -> Pairs:
-    """The pairs of rows whose cosine is higher than a threshold, in order.
+    """The pairs of rows whose cosine is higher than a threshold.
 
     Args:
         first: Vectors of length 1, or 0; by row.
@@ -225,8 +215,7 @@ def near_pairs(
         cosines = (first[begin : begin + _ROWS_AT_ONCE] @ words).tocoo()
         pairs = np.stack([cosines.row + begin, cosines.col], axis=1)[cosines.data > cosine]
         blocks.append(pairs if second is not None else pairs[pairs[:, 0] < pairs[:, 1]])
-    joined = np.concatenate(blocks)
-    return joined[np.lexsort((joined[:, 1], joined[:, 0]))]
+    return np.concatenate(blocks)
 
 
 def _counter(name: str | None) -> CountTokens:
@@ -281,7 +270,7 @@ def run(table: Reproduction) -> None:
 def _read(paths: Sequence[Path], pattern: str) -> pd.DataFrame:
     """What some files of a data set hold; `split` is 1 for training, 2 for validation and 3 for test."""
     split = 1 if "train" in pattern.lower() else 3 if "test" in pattern.lower() else 2
-    return pd.concat(describe(list(read_tasks(path))).assign(split=split) for path in paths)
+    return pd.concat(describe(read_tasks(path)).assign(split=split) for path in paths)
 
 
 def _value(columns: pd.DataFrame, column: str) -> float | None:

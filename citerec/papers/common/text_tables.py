@@ -105,7 +105,6 @@ def _write_tasks(tasks: Sequence[TextTask], work: Path) -> Path:
     """A file of tasks, named by its content, so that the same tasks are the same file."""
     path = work / f"tasks-{digest_of(list(map(task_record, tasks)))}.jsonl"
     if not path.exists():
-        work.mkdir(parents=True, exist_ok=True)
         write_tasks(tasks, path)
     return path
 
@@ -119,7 +118,6 @@ def _write(name: str, row: reproduce.Row, table: reproduce.Reproduction, tasks: 
     content = digest_of([identity(tasks), row.given, writer.name, dict(writer.settings)])
     out = table.work / f"{re.sub(r'[^a-z0-9]+', '-', row.title.lower()).strip('-')}-{content}.jsonl"
     if not out.exists():
-        table.work.mkdir(parents=True, exist_ok=True)
         input_name = None if table.sample else row.given or None
 
         def on_progress(doing: str, *done: float) -> None:

@@ -232,6 +232,9 @@ def likelihoods(
     The prompt is read once. The sum over the tokens is meant, in natural logarithms.
     """
     import torch
+    from torch.nn.functional import cross_entropy
+
+    from citerec.models.text_models import IGNORED
 
     totals = np.zeros(len(continuations))
     numbers = [number for number, ids in enumerate(continuations) if ids]
@@ -248,8 +251,6 @@ def likelihoods(
             mask = torch.cat([real.new_ones(len(ids), len(before)), real], 1)
             inputs = model.padded([[last, *row[:-1]] for row in ids], model.pad)
             logits = model.model(input_ids=inputs, attention_mask=mask, past_key_values=past).logits
-            wanted = model.padded(ids, model.pad)[..., None]
-            scores = logits.float().log_softmax(-1).gather(2, wanted)[..., 0]
-            sums = scores.masked_fill(real == 0, 0.0).double().sum(1)
-            totals[[numbers[place] for place in batch]] = sums.cpu().numpy()
+            losses = cross_entropy(logits.float().transpose(1, 2), model.padded(ids, IGNORED), reduction="none")
+            totals[[numbers[place] for place in batch]] = -losses.double().sum(1).cpu().numpy()
     return totals

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
+from safetensors.torch import save_model
 from tokenizers import Tokenizer
 from torch import Tensor, nn, optim
 from torch.nn.utils.rnn import pad_sequence
@@ -31,7 +32,7 @@ from citerec.files.writing import Kind
 from citerec.models.encoder import Reading, batches_by_length
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer, torch_device
-from citerec.papers.diagnostic.networks import open_network, save_network
+from citerec.papers.diagnostic.networks import WEIGHTS, open_network
 from citerec.records import Paper
 from citerec.settings import Amount, Positive, Share
 from citerec.train.groups import Choice, Group, GroupTraining, How, group_training, mean_metrics, write_model
@@ -161,10 +162,10 @@ class Hatten(nn.Module):
         network.identity = model_identity(str(folder))
         return network
 
-    def save(self, folder: Path, manifest: HattenManifest) -> None:
-        """Writes the files of the model into a folder; the word vectors are among the weights."""
+    def save(self, folder: Path) -> None:
+        """Writes the tokenizer and the weights into a folder; the word vectors are among the weights."""
         self.tokenizer.save(str(folder / _TOKENIZER))
-        save_network(self, manifest, folder)
+        save_model(self, str(folder / WEIGHTS))
 
     def encode_papers(self, papers: Sequence[Paper]) -> NDArray[np.float32]:
         """The vectors of some papers, (papers, dimension)."""
@@ -384,8 +385,7 @@ def train_hatten(
             training=groups.facts(record, "words"),
             dev={METRIC: record.best, f"{METRIC} before": record.values[0]},
         )
-        provenance = groups.provenance(options.words)
-        return write_model(HATTEN_DIRECTORY, out, manifest, provenance, lambda at: learner.averaged.save(at, manifest))
+        return write_model(HATTEN_DIRECTORY, out, manifest, groups.provenance(options.words), learner.averaged.save)
 
 
 def _texts(store: PaperStore, pool: "Pool", groups: Sequence[Group]) -> Iterator[str]:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from safetensors.torch import save_model
 from torch import Tensor, nn
 
 from citerec.contexts.provenance import PROVENANCE
@@ -24,7 +25,7 @@ from citerec.contexts.topic import Topic
 from citerec.errors import InputError
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, ModelManifest, torch_device
-from citerec.papers.diagnostic.networks import WEIGHTS, open_network, save_network
+from citerec.papers.diagnostic.networks import WEIGHTS, open_network
 from citerec.records import Paper
 from citerec.settings import Positive
 from citerec.train.encoders import tuned
@@ -180,10 +181,10 @@ class Ncn(nn.Module):
         network.manifest = manifest
         return network
 
-    def save(self, folder: Path, manifest: Manifest) -> None:
-        """Writes weights, vocabularies and the manifest into a folder."""
+    def save(self, folder: Path) -> None:
+        """Writes weights and vocabularies into a folder."""
         (folder / VOCABULARY).write_bytes(_VOCABULARIES.dump_json(dict(self.words)))
-        save_network(self, manifest, folder)
+        save_model(self, str(folder / WEIGHTS))
 
     def read(self, topics: Sequence[Topic]) -> list[Memory]:
         """What the encoders make of some contexts and of their citing authors, a row for each context."""
@@ -303,9 +304,7 @@ def train_ncn(
             training={**groups.facts(record, "sizes"), "words": {kind: len(words[kind].words) for kind in KINDS}},
             dev=dev,
         )
-        return write_model(
-            NCN_DIRECTORY, out, manifest, groups.provenance(), lambda folder: model.save(folder, manifest)
-        )
+        return write_model(NCN_DIRECTORY, out, manifest, groups.provenance(), model.save)
 
 
 def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], dict[str, Vocabulary]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from safetensors.torch import load_model, save_model
+from safetensors.torch import load_model
 
 from citerec.errors import CiterecError, ModelError
 from citerec.models.find import first_line
@@ -15,12 +15,6 @@ WEIGHTS = "model.safetensors"
 
 Network = TypeVar("Network", bound=torch.nn.Module)
 Manifest = TypeVar("Manifest", bound=ModelManifest)
-
-
-def save_network(network: torch.nn.Module, manifest: ModelManifest, folder: Path) -> None:
-    """Writes the weights of a network and its manifest into a folder."""
-    save_model(network, str(folder / WEIGHTS))
-    manifest.write(folder)
 
 
 def open_network(

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from citerec.papers.diagnostic.hatten import Hatten
 
 
-class HattenSettings(SearchSettings):
-    """How the vectors are searched. What is read of a topic is a matter of the model."""
-
-
 class HattenRetriever(DenseRetriever):
     """Finds papers by the vectors of a HAtten model. Safe to call from several threads; ties are ordered by paper id.
 
@@ -37,7 +33,7 @@ class HattenRetriever(DenseRetriever):
 
     name = "hatten"
     label = "HAtten"
-    Settings = HattenSettings
+    Settings = SearchSettings  # what is read of a topic is a matter of the model
 
     @classmethod
     def encode(

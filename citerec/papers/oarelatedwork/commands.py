@@ -21,9 +21,9 @@ def related_work(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     Args:
         sources: Full texts.
     """
-    from citerec.papers.oarelatedwork.data import Conditions, related_work_plan
+    from citerec.papers.oarelatedwork.data import RELATED_WORK_PLAN
 
-    built.build(sources, related_work_plan, Conditions)
+    built.build(sources, RELATED_WORK_PLAN)
 
 
 def inputs(tasks: tuple[Path, ...], /, *, out: Out, input_name: InputName = "abstracts") -> None:

@@ -11,7 +11,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -230,12 +230,6 @@ class Conditions:
     linked: Share = 1.0
 
 
-def related_work_plan(conditions: Conditions, split: str = "pysbd") -> Plan:
-    """How a data set of related work is built; `split` names the sentence splitter for sources without sentences."""
-    parameters = {"conditions": asdict(conditions), "split": split}
-    return Plan(DATASET, related_work_tasks, STEPS, parameters)
-
-
 def find_related_work(tree: Sequence[sections.Section]) -> sections.Section | None:
     """The first section of related work, by headline; Background counts if another section is the Introduction."""
     introduced = next(sections.outermost(tree, sections.is_introduction), None) is not None
@@ -244,11 +238,7 @@ def find_related_work(tree: Sequence[sections.Section]) -> sections.Section | No
 
 
 def _without(tree: Sequence[sections.Section], left_out: sections.Section) -> list[sections.Section]:
-    return [
-        sections.Section(each.headline, each.number, each.paragraphs, _without(each.sections, left_out))
-        for each in tree
-        if each is not left_out
-    ]
+    return [replace(each, sections=_without(each.sections, left_out)) for each in tree if each is not left_out]
 
 
 def related_work_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[tuple[str, TextTask]]:
@@ -258,6 +248,10 @@ def related_work_tasks(texts: Iterator[FullText], reading: Reading) -> Iterator[
         document = Document(text, reading.settings["split"])
         if task := _task(document, conditions, reading.index.store, reading.counts):
             yield text.paper_id, task
+
+
+RELATED_WORK_PLAN = Plan(DATASET, related_work_tasks, STEPS, Conditions)
+"""How a data set of related work is built."""
 
 
 def _task(document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]") -> TextTask | None:
@@ -336,7 +330,7 @@ class _RelatedWork:
 
     def _anchored(self, place: int) -> str:
         whole, at, linked_here = self._document.whole(place), 0, False
-        parts: list[str] = []
+        spans = []
         for number, (marker, entry_ids) in enumerate(self._document.citations(place)):
             between = whole[at : marker.start]
             if number == 0 or not _ADJACENT.fullmatch(between):
@@ -346,12 +340,10 @@ class _RelatedWork:
             if anchors and not linked_here:
                 self.linked_groups += 1
                 linked_here = True
-            glued = bool(between) and between[-1].isalnum()
-            parts += [between, " " if glued else "", " ".join(anchors) or OTHER]
             at = marker.end
-            if whole[at : at + 1].isalnum():
-                parts.append(" ")
-        return "".join([*parts, whole[at:]])
+            before, after = (" " * side.isalnum() for side in (between[-1:], whole[at : at + 1]))
+            spans.append((marker.start, at, f"{before}{' '.join(anchors) or OTHER}{after}"))
+        return replaced(whole, spans)
 
     def _linked(self, entry_ids: Sequence[str]) -> list[str]:
         entries = (self._document.text.bib_entries.get(entry_id) for entry_id in entry_ids)

@@ -1,8 +1,8 @@
 """BARTScore (Yuan et al. 2021): how likely a BART finds a text, given another; and the settings of all metrics."""
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -57,11 +57,8 @@ class BartScore(metrics.TextMetric):
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> metrics.Floats:
         """Log-probabilities, texts × 1."""
-        pairs = {
-            place: (" ".join(source.text for source in one.task.sources), with_bare_spans(one.text))
-            for place, one in enumerate(texts)
-        }
-        places = [place for place, pair in pairs.items() if all(map(str.strip, pair))]
+        pairs = [(" ".join(source.text for source in one.task.sources), with_bare_spans(one.text)) for one in texts]
+        places = [place for place, pair in enumerate(pairs) if all(map(str.strip, pair))]
         encode = self._model.encode_text
         with quiet_libraries():  # the tokenizer warns about texts that it cuts; `max_tokens` is in the settings
             ids = [
@@ -82,27 +79,17 @@ BARTSCORE = metrics.MetricPart("bartscore", lambda options: BartScore(options.ba
 def _mean_log_probabilities(model: "TextModel", pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
     """The mean log-probability of the second tokens of each pair, each given the first ones and those before it."""
     import torch
+    from torch.nn.functional import cross_entropy
 
     from citerec.models.text_models import IGNORED
 
     batch, targets = zip(*pairs, strict=True)
     labels = model.padded(targets, IGNORED)
-    real = labels != IGNORED
     with torch.inference_mode(), model.autocast():
         logits = model.model(**model.tensors(batch), labels=labels).logits
-    scores = logits.float().log_softmax(-1).gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
-    means: list[float] = (scores.masked_fill(~real, 0).double().sum(dim=1) / real.sum(dim=1)).tolist()
+    losses = cross_entropy(logits.float().transpose(1, 2), labels, reduction="none")
+    means: list[float] = (-losses.double().sum(dim=1) / (labels != IGNORED).sum(dim=1)).tolist()
     return means
-
-
-class PairScore(Protocol):
-    """Compares pairs of texts. Its name is part of the metric's: "rouge2", "bertscore"."""
-
-    name: str
-    settings: Mapping[str, Any]
-
-    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> metrics.Floats:
-        """The score of each pair of prediction and reference, pairs × 1."""
 
 
 def blocks_of(text: str) -> list[str]:
@@ -126,10 +113,10 @@ def match(scores: metrics.Floats) -> metrics.Score:
     return metrics.Score(total / predictions, total / references, 2 * total / (references + predictions))
 
 
-def block_match(score: PairScore, *, references: metrics.References = "best") -> metrics.PairMetric:
+def block_match(score: metrics.PairMetric, *, references: metrics.References = "best") -> metrics.PairMetric:
     """F1, precision and recall of matched blocks, by a score of two blocks; F1 leads `over_references`.
 
-    They have the same highest value as the score itself.
+    Its name is part of the metric's: "rouge2", "bertscore". They have the same highest value as the score itself.
     """
 
     def matched(texts: Sequence[metrics.Pair], on_progress: Progress) -> metrics.Floats:

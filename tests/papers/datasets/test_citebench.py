@@ -47,7 +47,7 @@ RECORDS = {"lu": LU, "chen": CHEN, "xing": XING, "aburaed": ABURAED}
 
 
 def task_of(record: dict[str, Any], tmp_path: Path, **options: Any) -> TextTask:
-    ((_, _, task),) = read_source(write_lines(tmp_path / "source.jsonl", [record]), **options)
+    ((_, task),) = read_source(write_lines(tmp_path / "source.jsonl", [record]), **options)
     assert isinstance(task, TextTask), task
     return task
 
@@ -111,11 +111,11 @@ def test_the_source_paper_of_xing_is_the_citing_one(tmp_path: Path) -> None:
 def test_aburaed_as_pairs_of_lines(tmp_path: Path) -> None:
     (tmp_path / "test.txt.src").write_text("sorting stones we sort stones .\nother\n")
     (tmp_path / "test.txt.tgt.tagged").write_text("<t> <cite> sorts stones . </t>\n\n")
-    (_, name, task), bad = read_source(tmp_path / "test.txt.src")
+    (_, task), bad = read_source(tmp_path / "test.txt.src")
     assert isinstance(task, TextTask)
-    assert (name, task.sources[0].text) == ("aburaed", "sorting stones we sort stones .")
+    assert (task.dataset, task.sources[0].text) == ("aburaed", "sorting stones we sort stones .")
     assert task.targets == ("[0] sorts stones .",)
-    assert bad == (2, "aburaed", BadRecord("citation is missing", "other"))
+    assert bad == (2, BadRecord("citation is missing", "other"))
     (tmp_path / "test.txt.tgt.tagged").write_text("one line\n")
     with pytest.raises(SourceError, match="differ in length: line 2"):
         list(read_source(tmp_path / "test.txt.src"))

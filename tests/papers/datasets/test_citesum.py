@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.errors import BuildError, InputError
-from citerec.papers.citesum.data import STEPS, Nearness, Recast, citesum_plan, recast_file, summary_of
+from citerec.papers.citesum.data import CITESUM_PLAN, STEPS, Nearness, Recast, recast_file, summary_of
 from citerec.papers.common.pair_sets import SPLITS, Splitting, build_pairs
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import PREFIX
@@ -18,11 +18,11 @@ from tests.e2e.test_cli import one_line
 from tests.papers.datasets.conftest import ABSTRACTS
 
 
-def build(corpus: tuple[Path, Path], out: Path, nearness: Nearness | None = None, **options: Any) -> Any:
+def build(corpus: tuple[Path, Path], out: Path, **options: Any) -> Any:
     index, shard = corpus
     splitting = options.pop("splitting", Splitting(0, 0))
-    plan = citesum_plan(nearness or Nearness())
-    return build_pairs([shard], index, out, plan, splitting, **{"max_bad": 0.5, "workers": 1, **options})
+    options = {"max_bad": 0.5, "workers": 1, **options}
+    return build_pairs([shard], index, out, CITESUM_PLAN, Nearness(), splitting, **options)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from citerec.contexts.sections import Section
 from citerec.papers.common.pair_sets import Built, Splitting, build_pairs
-from citerec.papers.oarelatedwork.data import STEPS, Conditions, find_related_work, related_work_plan
+from citerec.papers.oarelatedwork.data import RELATED_WORK_PLAN, STEPS, Conditions, find_related_work
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask
 from tests.conftest import write_lines
@@ -26,9 +26,9 @@ def build(
     index, shard = corpus
     if records is not None:
         shard = write_lines(tmp_path / "shard.jsonl", records)
-    plan = related_work_plan(Conditions(**conditions))
-    built = build_pairs([shard], index, tmp_path / "set", plan, Splitting(0, 0), max_bad=0.5, workers=1)
-    path = tmp_path / "set" / "train.jsonl"
+    out, least = tmp_path / "set", Conditions(**conditions)
+    built = build_pairs([shard], index, out, RELATED_WORK_PLAN, least, Splitting(0, 0), max_bad=0.5, workers=1)
+    path = out / "train.jsonl"
     return built, list(read_tasks(path)) if path.stat().st_size else []
 
 
