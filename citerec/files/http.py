@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, fromstring
 
 import orjson
 import requests
@@ -190,3 +191,17 @@ def unreachable(url: str, error: Exception) -> WebError:
 def host_of(url: str) -> str:
     """The server of an address, for messages."""
     return urlsplit(url).netloc or url
+
+
+class _Tree(TreeBuilder):
+    def doctype(self, *_: str | None) -> None:
+        """Called where a document type begins, before its entities are read: these could be defined without end."""
+        raise ValueError("the XML has a document type")
+
+
+def read_xml(content: bytes) -> Element | None:
+    """The root of an XML document; None if it is none, or has a document type."""
+    try:
+        return fromstring(content, XMLParser(target=_Tree()))
+    except (ParseError, ValueError, LookupError):
+        return None

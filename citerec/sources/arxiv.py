@@ -10,13 +10,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlencode
+from xml.etree.ElementTree import Element
 
 import orjson
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.errors import InputError
-from citerec.files.http import WebError
-from citerec.files.xml import Element, read_xml
+from citerec.files.http import WebError, read_xml
 from citerec.sources.base import (
     ChangedError,
     Corpus,
