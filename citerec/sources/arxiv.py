@@ -139,8 +139,9 @@ class Arxiv(Corpus):
 
     def _lines(self, file: RemoteFile) -> Iterator[bytes]:
         """The records of a file as lines, page by page: papers, or deleted ones where only identifiers are listed."""
-        is_papers = file.format == PAPERS
-        verb, query, token = "ListRecords" if is_papers else "ListIdentifiers", file.url.partition("?")[2], ""
+        papers, deletions = ("ListRecords", "record", _paper), ("ListIdentifiers", "header", _deleted)
+        verb, tag, read = papers if file.format == PAPERS else deletions
+        query, token = file.url.partition("?")[2], ""
         while query:
             page = self._page(query)
             error, items = page.find(f"{_OAI}error"), page.find(f"{_OAI}{verb}")
@@ -151,9 +152,7 @@ class Arxiv(Corpus):
                 raise ChangedError("arXiv no longer knows where its list was left", "Begin with this file again.")
             if items is None:
                 raise WebError(f"arXiv answered something else than a list {code}".rstrip(), "Try again later.")
-            values = (
-                map(_paper, items.iter(f"{_OAI}record")) if is_papers else map(_deleted, items.iter(f"{_OAI}header"))
-            )
+            values = map(read, items.iter(f"{_OAI}{tag}"))
             if lines := b"".join(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE) for value in values if value):
                 yield lines  # nothing would be the end to who reads
             before, token = token, (items.findtext(f"{_OAI}resumptionToken") or "").strip()

@@ -260,10 +260,8 @@ class Corpus(ABC):
     def check_release(self, name: str | None, names: Sequence[str]) -> None:
         """Raises InputError if a release is asked for that is not one of those that there are."""
         if name and name not in names:
-            raise InputError(
-                f"{self.title} has no release {name!r}; the latest: {', '.join(names[-3:])}",
-                "Leave --release out; or bring an earlier corpus up to date with `citerec corpus update`.",
-            )
+            remedy = "Leave --release out; or bring an earlier corpus up to date with `citerec corpus update`."
+            raise InputError(f"{self.title} has no release {name!r}; the latest: {', '.join(names[-3:])}", remedy)
 
     @abstractmethod
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
@@ -319,9 +317,8 @@ def day_of(headers: Mapping[str, str]) -> str:
     try:
         return parsedate_to_datetime(headers.get("Last-Modified", "")).astimezone(UTC).date().isoformat()
     except ValueError:
-        raise WebError(
-            "the server does not say when its file was made", "Fetch the file yourself, and give it to `index build`."
-        ) from None
+        remedy = "Fetch the file yourself, and give it to `index build`."
+        raise WebError("the server does not say when its file was made", remedy) from None
 
 
 def size_of(headers: Mapping[str, str]) -> int | None:

@@ -14,7 +14,8 @@ import shutil
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -135,8 +136,8 @@ class Part(BaseModel):
     name: str
     format: str
     bytes: int = 0
-    read: int
-    kept: int
+    read: int = 0
+    kept: int = 0
     bad: int = 0
     size: int = 0
     first_bad: str = ""
@@ -159,32 +160,6 @@ class Manner:
     on_note: Note = no_note
 
 
-def fetch_files(stage: str, files: Sequence[RemoteFile], job: Job, manner: Manner) -> list[Part]:
-    """The parts that some files of a dataset give, in their order. A file that is there is not fetched again.
-
-    Args:
-        stage: The name of the work, for progress.
-        files: The files.
-        job: What to do with each.
-        manner: How to fetch.
-
-    Raises:
-        WebError: A file cannot be fetched.
-        BuildError: Too many records are bad, the disk is full, or a process died.
-    """
-    corpus, rejected = job.place.open(), Rejected(manner.max_bad)
-    workers = min(manner.workers or corpus.workers, corpus.workers)
-    parts: dict[int, Part] = {}
-    with contextlib.closing(outcomes_of(functools.partial(read_part, job), files, workers)) as outcomes:
-        for number, part in outcomes:
-            parts[number] = part
-            rejected.add(part.read, part.bad, part.first_bad)
-            manner.on_progress(f"fetching {stage}", len(parts), len(files))
-            rejected.check(len(parts) / len(files))
-    rejected.check()
-    return [parts[number] for number in range(len(files))]
-
-
 def read_part(job: Job, file: RemoteFile) -> Part:
     """Fetches a file and keeps what its job says, unless that was done. What came broken is fetched again, a few times.
 
@@ -203,16 +178,13 @@ def read_part(job: Job, file: RemoteFile) -> Part:
         else:
             write_bytes(receipt, part.model_dump_json().encode())
             return part
-    raise WebError(
-        f"{file.dataset}/{file.name} came broken {TRIES} times ({reason})",
-        "Try again later: it goes on with this file.",
-    )
+    fault = f"{file.dataset}/{file.name} came broken {TRIES} times ({reason})"
+    raise WebError(fault, "Try again later: it goes on with this file.")
 
 
 def _read_once(job: Job, file: RemoteFile) -> Part:
     corpus, notes, keeps = job.place.open(), Notes(Ids), job.sieve()
-    read = kept = bad = 0
-    first_bad, shard = "", f"{file.dataset}/{file.name}"
+    counts, first_bad, shard = Counter[str](), "", f"{file.dataset}/{file.name}"
     is_packed = file.name.endswith(".gz")
     path = job.out / (file.name if is_packed else f"{file.name}.gz")
     with (
@@ -225,13 +197,13 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
         stream = Stream(chunks)
         for record in corpus.records(file, stream.lines(is_packed=is_packed)):
             if fault := record.bad:
-                bad += 1
+                counts["bad"] += 1
                 first_bad = first_bad or fault_at(shard, record.number, fault.reason)
                 write_bad(quarantine_line(shard, record.number, fault))
                 continue
-            read += 1
+            counts["read"] += 1
             if keeps(record, notes):
-                kept += 1
+                counts["kept"] += 1
                 write_kept(record.raw.removesuffix(b"\n"))
             if job.most is not None and stream.bytes >= job.most:
                 break
@@ -239,21 +211,13 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
             expected = stream.bytes if file.bytes is None else file.bytes
             if stream.bytes != expected or (is_packed and not stream.bytes):
                 raise EOFError(f"{stream.bytes:,} of {expected:,} bytes came")
-    if not kept:
+    size = path.stat().st_size if counts["kept"] else 0
+    if not size:
         path.unlink()
     for label, ids in notes.items():
         ids.save(job.notes / f"{file.name}.{label}")
-    return Part(
-        dataset=file.dataset,
-        name=path.name,
-        format=file.format,
-        bytes=stream.bytes,
-        read=read,
-        kept=kept,
-        bad=bad,
-        size=path.stat().st_size if kept else 0,
-        first_bad=first_bad,
-    )
+    facts: dict[str, Any] = {"dataset": file.dataset, "name": path.name, "format": file.format, **counts}
+    return Part(**facts, bytes=stream.bytes, size=size, first_bad=first_bad)
 
 
 class Stream(io.RawIOBase):
@@ -329,20 +293,33 @@ class Passes:
         self._place, self._update = place, update
         self._parts: list[Part] = []
 
-    def read(self, dataset: str, files: Iterable[RemoteFile], sieve: Sieve, *, stage: str = "") -> None:
-        """Reads the files of a dataset.
+    def read(self, dataset: str, files: Sequence[RemoteFile], sieve: Sieve, *, stage: str = "") -> None:
+        """Reads the files of a dataset. A file that was read is not fetched again.
 
         Args:
             dataset: The dataset.
             files: Its files, and others, which are left out.
             sieve: Which records are kept.
             stage: A name for a pass that only looks at records; without one, what is kept is written.
+
+        Raises:
+            WebError: A file cannot be fetched.
+            BuildError: Too many records are bad, the disk is full, or a process died.
         """
-        notes = self.work / NOTES / (stage or dataset)
+        files, notes = [file for file in files if file.dataset == dataset], self.work / NOTES / (stage or dataset)
         out = notes if stage else self.work / dataset
         job = Job(self._place, self._update.end, self._update.begin, sieve, notes, out)
-        parts = fetch_files(stage or dataset, [file for file in files if file.dataset == dataset], job, self.manner)
-        self._parts += [] if stage else parts
+        workers, rejected = self.manner.workers or self.corpus.workers, Rejected(self.manner.max_bad)
+        workers = min(workers, self.corpus.workers)
+        parts: dict[int, Part] = {}
+        with contextlib.closing(outcomes_of(functools.partial(read_part, job), files, workers)) as outcomes:
+            for number, part in outcomes:
+                parts[number] = part
+                rejected.add(part.read, part.bad, part.first_bad)
+                self.manner.on_progress(f"fetching {stage or dataset}", len(parts), len(files))
+                rejected.check(len(parts) / len(files))
+        rejected.check()
+        self._parts += [] if stage else [parts[number] for number in range(len(files))]
 
     def ids(self, label: str, *stages: str) -> Ids:
         """The ids of a kind that were noted in some passes, which are called by their stages or datasets."""
@@ -382,9 +359,8 @@ class Passes:
         all_ids = self.noted("known", papers | now)
         if not len(papers | now):
             remove(self.work)
-            raise InputError(
-                "no paper of the release is of this cut", "Check the spelling of fields and venues, or ask for less."
-            )
+            remedy = "Check the spelling of fields and venues, or ask for less."
+            raise InputError("no paper of the release is of this cut", remedy)
         for name in mains:
             self.read(name, update.deletions, functools.partial(kept_deletions, all_ids))
         deleted = self.ids("deleted", *mains)
@@ -402,9 +378,8 @@ class Passes:
         gone = papers - now
         self._remove(mains[0], gone - deleted)
         if len(gone) > _MANY * len(papers):
-            self.manner.on_note(
-                f"The update to {update.end} removed {len(gone):,} of {len(papers):,} papers: is the release whole?"
-            )
+            removed = f"The update to {update.end} removed {len(gone):,} of {len(papers):,} papers"
+            self.manner.on_note(f"{removed}: is the release whole?")
         self._write_quarantine()
         return Step(
             release=update.end,
@@ -612,10 +587,8 @@ def check_free(out: Path) -> None:
     """Raises InputError unless a corpus can be made there."""
     if KIND.is_at(out):
         corpus = FetchedCorpus.read(out)
-        raise InputError(
-            f"{out} holds {corpus.source} already, release {corpus.release}",
-            f"Bring it up to date: citerec corpus update {out}. Or give another --out.",
-        )
+        remedy = f"Bring it up to date: citerec corpus update {out}. Or give another --out."
+        raise InputError(f"{out} holds {corpus.source} already, release {corpus.release}", remedy)
     KIND.check_place(out)
 
 
@@ -642,10 +615,8 @@ def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
         check_free(plan.out)
         before = unfinished(plan.out)
         if before and before != {"citerec": __version__, **plan.identity}:
-            raise InputError(
-                f"{work} holds other work that was not finished: {before.get('corpus')} {before.get('release')}",
-                f"Repeat that command to finish it, or remove {work}, or give another --out.",
-            )
+            fault = f"{work} holds other work that was not finished: {before.get('corpus')} {before.get('release')}"
+            raise InputError(fault, f"Repeat that command to finish it, or remove {work}, or give another --out.")
         journal = Journal(work, plan.identity)
         if not journal.notes.get("is_whole"):
             _get(plan, work, manner).write(work)

@@ -67,9 +67,8 @@ class OpenAlex(Corpus):
             parts = sorted(map(self._part, manifest["files"]), key=lambda part: part[1].name)
             newest = max(day for day, _ in parts)
         except (KeyError, TypeError, AttributeError, ValueError):
-            raise WebError(
-                "OpenAlex's manifest has another form than citerec knows", "Is there a newer citerec?"
-            ) from None
+            fault = "OpenAlex's manifest has another form than citerec knows"
+            raise WebError(fault, "Is there a newer citerec?") from None
         self.check_release(release, [newest])
         return newest, parts
 

@@ -107,9 +107,8 @@ class SemanticScholar(Corpus):
                 raise InputError(f"{self.name} refused the key in {self.key} ({error.status})", _ASK) from None
             raise
         except (LookupError, TypeError, AttributeError, ValueError):
-            raise WebError(
-                f"{self.name} answered {path} in another form than it documents", "Try again later."
-            ) from None
+            fault = f"{self.name} answered {path} in another form than it documents"
+            raise WebError(fault, "Try again later.") from None
 
 
 def _files(dataset: str, kind: str, links: Sequence[str]) -> list[RemoteFile]:
