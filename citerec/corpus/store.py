@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,10 +118,6 @@ class PaperStore(ABC):
     @abstractmethod
     def write(self, changes: Sequence["Change"]) -> None:
         """Applies changes in their order: of two rows of one key the later one stays."""
-
-    def finish_shard(self, number: int, counts: ShardCounts) -> None:
-        """Notes that a shard was read completely: it will not be read again."""
-        self.write([Change("shards", [(number, *astuple(counts))])])
 
     @abstractmethod
     def finish(self) -> None:

@@ -7,57 +7,310 @@ the first megabytes of each dataset.
 import contextlib
 import functools
 import gzip
+import hashlib
 import io
 import math
 import operator
+import re
 import shutil
 import tempfile
 import time
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 from urllib.parse import urlsplit
 
+import orjson
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, computed_field
 
-from citerec.corpus.base import CORPUS, REMOVED, UPDATES
+from citerec.corpus.base import CORPUS, REMOVED, UPDATES, papers_in
+from citerec.corpus.matching import alike, canonical_id, is_title, look_up_names, names_of, passes
 from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, writing_lines
-from citerec.errors import InputError, first_fault
+from citerec.errors import InputError, SourceError, first_fault
+from citerec.files.hashing import file_digest, identity
 from citerec.files.http import TRIES, Pace, WebError
 from citerec.files.parallel import available_processors, outcomes_of
 from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
 from citerec.files.resume import JOURNAL, Journal, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, remove, write_bytes, write_failures, writing_file
-from citerec.records import Paper
-from citerec.sources.base import (
-    CORPORA,
-    ChangedError,
-    Corpus,
-    Cut,
-    FileWeb,
-    Ids,
-    Keeps,
-    Notes,
-    Release,
-    RemoteFile,
-    Sieve,
-    Update,
-    digest_of_line,
-    kept_deletions,
-    kept_joins,
-    kept_papers,
-    library_entries,
-    neighbours_of,
-    seeds_of,
-    wanted_ids,
-)
+from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper
+from citerec.sources.base import CORPORA, ChangedError, Corpus, FileWeb, RawRecord, Release, RemoteFile, Update
 from citerec.version import __version__
 
 _BUFFER = 1 << 20
+
+
+# A number as few as possible would write otherwise, such as 007, is a text.
+_NUMBERED = re.compile(r"([A-Za-z]{0,8})(0|[1-9][0-9]{0,17})")
+
+
+class Ids:
+    """A set of ids. Numbers, also behind letters ("W123"), take a few bytes each; other ids are kept as texts."""
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        from pyroaring import BitMap64  # of the extra `scale`, which no command needs before it has ids
+
+        self._numbers: defaultdict[str, BitMap64] = defaultdict(BitMap64)
+        self._others: set[str] = set()
+        for one in ids:
+            self.add(one)
+
+    def add(self, one: str) -> None:
+        """Adds an id."""
+        if match := _NUMBERED.fullmatch(one):
+            self._numbers[match[1]].add(int(match[2]))
+        else:
+            self._others.add(one)
+
+    def __contains__(self, one: object) -> bool:
+        match = _NUMBERED.fullmatch(str(one))
+        if not match:
+            return one in self._others
+        return match[1] in self._numbers and int(match[2]) in self._numbers[match[1]]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._numbers.values())) + len(self._others)
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids, always in the same order."""
+        for letters in sorted(self._numbers):
+            yield from (f"{letters}{number}" for number in self._numbers[letters])
+        yield from sorted(self._others)
+
+    def __or__(self, other: "Ids") -> "Ids":
+        return self._joined(other, operator.or_)
+
+    def __sub__(self, other: "Ids") -> "Ids":
+        return self._joined(other, operator.sub)
+
+    def _joined(self, other: "Ids", how: Callable[[Any, Any], Any]) -> "Ids":
+        ids = Ids()
+        ids._others = how(self._others, other._others)
+        for letters in self._numbers.keys() | other._numbers.keys():
+            ids._numbers[letters] = how(self._numbers[letters], other._numbers[letters])
+        return ids
+
+    def save(self, path: Path) -> None:
+        """Writes the set to a file, whole: a line of JSON with the sizes, the bitmaps, the other ids."""
+        blobs = {letters: self._numbers[letters].serialize() for letters in sorted(self._numbers)}
+        head = orjson.dumps({letters: len(blob) for letters, blob in blobs.items()})
+        write_bytes(path, b"\n".join([head, b"".join(blobs.values()) + "\n".join(sorted(self._others)).encode()]))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The set of a file that `save` wrote."""
+        from pyroaring import BitMap64
+
+        head, _, rest = path.read_bytes().partition(b"\n")
+        ids = cls()
+        for letters, size in orjson.loads(head).items():
+            ids._numbers[letters] = BitMap64.deserialize(rest[:size])
+            rest = rest[size:]
+        ids._others = set(rest.decode().split("\n")) - {""}
+        return ids
+
+
+def loaded(path: Path | None) -> Ids | None:
+    """The set of a file, which is read once; None for no file."""
+    return _loaded(*identity(path)) if path else None
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(path: str, _size: int, _changed: int) -> Ids:
+    return Ids.load(Path(path))
+
+
+_FILTERS = TypeAdapter(Filters)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Which papers are kept. All conditions hold at once.
+
+    Attributes:
+        filters: What is asked of the record.
+        languages: Written in one of these, as codes such as "en".
+        ids: A file of ids, one a line (`citerec.corpus.matching.canonical_id`).
+        cited_by: A bibliography: its papers, and those near to them in the graph of citations.
+        hops: How many citations away from these papers, in either direction.
+    """
+
+    filters: Filters = NO_FILTERS
+    languages: tuple[str, ...] = ()
+    ids: Path | None = None
+    cited_by: Path | None = None
+    hops: int = 1
+
+    def check(self, corpus: type[Corpus]) -> None:
+        """Raises InputError if a source does not have what is asked for, or a file cannot be read."""
+        if self.languages and not corpus.says_language:
+            raise InputError(f"{corpus.name} does not say languages", "Leave --language out.")
+        if self.cited_by and not corpus.citations:
+            raise InputError(f"{corpus.name} has no citations", "Leave --cited-by out, or name papers with --ids.")
+        if self.ids and not wanted_ids(self.ids):
+            raise SourceError(f"{self.ids} has no ids", "Give a file with an id in each line.")
+        if self.cited_by and not library_entries(self.cited_by):
+            raise SourceError(f"{self.cited_by} has no entries", "Give a bibliography: BibTeX, RIS or CSL-JSON.")
+
+    def to_json(self) -> dict[str, Any]:
+        """What identifies the cut, as JSON: files by their names and digests."""
+        files = {"ids": self.ids, "cited_by": self.cited_by}
+        return {
+            **_FILTERS.dump_python(self.filters, mode="json", exclude_defaults=True),
+            **({"languages": list(self.languages)} if self.languages else {}),
+            **{name: {"name": path.name, "sha256": file_digest(path)} for name, path in files.items() if path},
+            **({"hops": self.hops} if self.cited_by else {}),
+        }
+
+    @classmethod
+    def of_json(cls, values: Mapping[str, Any]) -> "Cut":
+        """The cut of a corpus that is there; its files of ids lie beside it."""
+        return cls(_FILTERS.validate_python(values), tuple(values.get("languages", ())))
+
+
+def wanted_ids(path: Path) -> Ids:
+    """The ids in a file, one a line; errors as for `raw_lines`."""
+    lines = (raw.decode("utf-8", "replace") for _, raw, _ in raw_lines(path))
+    return Ids(map(canonical_id, lines))
+
+
+def library_entries(path: Path) -> list[Paper]:
+    """The entries of a bibliography that can be read; errors as for `recognise`."""
+    if not path.is_file():
+        raise SourceError(f"{path} is no file", "Give a bibliography: BibTeX, RIS or CSL-JSON.")
+    return papers_in(path)
+
+
+def digest_of_line(raw: bytes) -> str:
+    """A number by which a record is recognised that did not change."""
+    return str(int.from_bytes(hashlib.blake2b(raw.strip(), digest_size=8).digest()) % 10**18)
+
+
+Notes = defaultdict[str, Ids]
+"""What is noted of the records of a file: ids, by what they are."""
+
+Keeps = Callable[[RawRecord, Notes], bool]
+"""Whether a record is kept; what else is worth knowing of it is noted."""
+
+Sieve = Callable[[], Keeps]
+"""Loads the ids that are needed, where the records are read: a partial of one of the following functions."""
+
+
+def kept_papers(
+    cut: Cut,
+    wanted: Path | None = None,
+    near: Path | None = None,
+    before: Path | None = None,
+    digests: Path | None = None,
+) -> Keeps:
+    """Keeps the papers of a cut, and notes them as `kept`.
+
+    Args:
+        cut: The cut.
+        wanted: A file with the `names_of` papers, of which one must be there.
+        near: A file of ids, of which the paper's own must be one.
+        before: A file of the ids that were kept before: those that do not stay are noted as `left`.
+        digests: A file of `digest_of_line` of records that are here: they are not kept again.
+    """
+    wanted_names, near_ids, ids_before, lines = (loaded(path) for path in (wanted, near, before, digests))
+    ids_before = ids_before or Ids()
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        kept = False
+        for paper in _papers_of(record):
+            if (
+                passes(paper, cut.filters)
+                and (not cut.languages or record.language in cut.languages)
+                and (near_ids is None or paper.paper_id in near_ids)
+                and (wanted_names is None or any(name in wanted_names for name in names_of(paper)))
+            ):
+                notes["kept"].add(paper.paper_id)
+                kept = True
+            elif paper.paper_id in ids_before:
+                notes["left"].add(paper.paper_id)
+        return kept and (lines is None or digest_of_line(record.raw) not in lines)
+
+    return keeps
+
+
+def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
+    """Keeps what is about kept papers. Notes these papers as `about`, and the keys of records, if they have some.
+
+    Args:
+        kept: A file of the ids of kept papers.
+        before: A file of the keys that were kept before. What changed in these records is kept, whatever it is about.
+    """
+    ids, keys = loaded(kept) or Ids(), loaded(before) or None
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        if record.paper_id not in ids and (keys is None or record.key not in keys):
+            return False
+        if record.key is not None:
+            notes["keys"].add(record.key)
+        elif record.paper_id is not None:
+            notes["about"].add(record.paper_id)
+        return True
+
+    return keeps
+
+
+def kept_deletions(path: Path) -> Keeps:
+    """Keeps deletions of the records whose keys are in a file; these keys are noted as `deleted`."""
+    ids = loaded(path) or Ids()
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        keys = [one.key for one in record.records if isinstance(one, Deletion) and one.key in ids]
+        for key in keys:
+            notes["deleted"].add(key)
+        return bool(keys)
+
+    return keeps
+
+
+def seeds_of(bibliography: Path) -> Keeps:
+    """Keeps nothing: notes the papers of a bibliography as `seeds`, and the entries that they are as `entries`.
+
+    They share an identifier, or the title, an author and nearly the year.
+    """
+    entries: defaultdict[str, list[Paper]] = defaultdict(list)
+    for entry in library_entries(bibliography):
+        for name in look_up_names(entry.title, entry.external_ids):
+            entries[name].append(entry)
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        for paper in _papers_of(record):
+            for name in look_up_names(paper.title, paper.external_ids) & entries.keys():
+                for entry in entries[name]:
+                    if not is_title(name) or alike(entry, paper):
+                        notes["seeds"].add(paper.paper_id)
+                        notes["entries"].add(entry.paper_id)
+        return False
+
+    return keeps
+
+
+def neighbours_of(around: Path) -> Keeps:
+    """Keeps nothing: notes as `near` the papers that one of some papers cites, and those that cite one."""
+    ids = loaded(around) or Ids()
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        for one in record.records:
+            if isinstance(one, Citation) and one.cited_id is not None:
+                if one.citing_id in ids:
+                    notes["near"].add(one.cited_id)
+                if one.cited_id in ids:
+                    notes["near"].add(one.citing_id)
+        return False
+
+    return keeps
+
+
+def _papers_of(record: RawRecord) -> Iterator[Paper]:
+    return (one for one in record.records if isinstance(one, Paper))
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,10 +270,8 @@ class LookUp(ABC):
 
     def strange(self) -> ServiceError:
         """The error for an answer of another kind."""
-        return ServiceError(
-            f"{self._host} answered something else than a list of papers as JSON",
-            f"Is there a proxy or a login page in between? Try again later, {self.manners.otherwise}",
-        )
+        remedy = f"Is there a proxy or a login page in between? Try again later, {self.manners.otherwise}"
+        return ServiceError(f"{self._host} answered something else than a list of papers as JSON", remedy)
 
     def content(
         self, path: str, parameters: dict[str, str], *, may_lack: bool = False, body: Any = None
@@ -290,10 +288,9 @@ class LookUp(ABC):
                     return None
                 raise self._failed(error) from error
             except (sqlite3.Error, OSError) as error:
-                raise ServiceError(
-                    f"the answers of {self.title} cannot be kept in {live_folder()} ({error})",
-                    f"Remove this folder, or keep none: -c {self.manners.section}.keep_days=0",
-                ) from error
+                remedy = f"Remove this folder, or keep none: -c {self.manners.section}.keep_days=0"
+                fault = f"the answers of {self.title} cannot be kept in {live_folder()} ({error})"
+                raise ServiceError(fault, remedy) from error
 
     def read(self, content: bytes) -> dict[str, Any] | None:
         """The object that an answer has, if what it lists is a list; None for anything else."""
@@ -308,9 +305,8 @@ class LookUp(ABC):
     def _failed(self, error: WebError) -> ServiceError:
         if error.status is None:
             what = f"cannot be reached ({type(error.__cause__).__name__})"
-            remedy = (
-                f"Find a network, wait longer (-c {self.manners.section}.timeout=SECONDS), {self.manners.otherwise}"
-            )
+            waiting = f"wait longer (-c {self.manners.section}.timeout=SECONDS)"
+            remedy = f"Find a network, {waiting}, {self.manners.otherwise}"
         else:
             answer = self.read(error.content) or {}
             said = next((answer[name] for name in ("message", "error") if isinstance(answer.get(name), str)), "")
@@ -567,10 +563,8 @@ class ArxivSearch(LookUp):
     def titled(self, paper: Paper) -> list[Known]:
         """Preprints with the first words of the title."""
         words = [word for word in plain_title(paper.title).split() if len(word) > _SMALL][:_MOST_WORDS]
-        asked = " AND ".join(f"ti:{word}" for word in words)
-        return (
-            self.known_in(self.listed("query", {"search_query": asked, "max_results": str(_LISTED)})) if words else []
-        )
+        asked = {"search_query": " AND ".join(f"ti:{word}" for word in words), "max_results": str(_LISTED)}
+        return self.known_in(self.listed("query", asked)) if words else []
 
     def by_id(self, paper: Paper) -> Mapping[str, Any] | None:
         """The preprint with the arXiv id of a paper, or with a DOI that arXiv gave."""

@@ -8,8 +8,8 @@ import pytest
 from citerec.files.http import WebError
 from citerec.records import Filters
 from citerec.sources.acl_anthology import Anthology
-from citerec.sources.base import Cut, FileWeb
-from citerec.sources.fetch import update_corpus
+from citerec.sources.base import FileWeb
+from citerec.sources.fetch import Cut, update_corpus
 from tests.loopback import Site, send
 from tests.source_records import ENTRY, HEADER, VOLUME
 from tests.sources.helpers import ALONE, fetched, papers_of

@@ -9,8 +9,8 @@ import pytest
 
 from citerec.errors import InputError
 from citerec.files.http import WebError
-from citerec.sources.base import Cut, FileWeb
-from citerec.sources.fetch import FetchedCorpus, update_corpus
+from citerec.sources.base import FileWeb
+from citerec.sources.fetch import Cut, FetchedCorpus, update_corpus
 from citerec.sources.openalex import OpenAlex
 from tests.loopback import Site
 from tests.source_records import work
