@@ -606,12 +606,8 @@ def _entry(entry: Element) -> dict[str, Any]:
 @contextlib.contextmanager
 def opened(names: Iterable[str], manners: Callable[[str], Manners]) -> Iterator[list[LookUp]]:
     """The services of some names, asked in manners of their own, until the end of the block."""
-    services = [LOOK_UPS[name](manners(name)) for name in names]
-    try:
-        yield services
-    finally:
-        for service in services:
-            service.close()
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(contextlib.closing(LOOK_UPS[name](manners(name)))) for name in names]
 
 
 def notice_kind(words: str) -> str:
