@@ -86,16 +86,14 @@ class Arxiv(Corpus):
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
         """One file for each month; or the metadata file."""
         self.release(release)
-        if dataset != "papers":
-            return []
         if self._is_file:
-            return [RemoteFile("papers", self._path.name, PAPERS, self.url_used)]
+            return [RemoteFile(dataset, self._path.name, PAPERS, self.url_used)]
         return self._months("ListRecords", self._identify("earliestDatestamp"), release)
 
-    def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
+    def updates(self, since: str, _datasets: Sequence[str]) -> list[Update]:
         """What changed since a day, that day included."""
         today = self._identify("responseDate")
-        if since >= today or "papers" not in datasets:
+        if since >= today:
             return []
         begin = (date.fromisoformat(since) - _BEFORE).isoformat() if self._is_file else since
         upserts, deletions = (self._months(verb, begin, today) for verb in ("ListRecords", "ListIdentifiers"))

@@ -562,8 +562,8 @@ class Passes:
         files, notes = [file for file in files if file.dataset == dataset], self.work / NOTES / (stage or dataset)
         out = notes if stage else self.work / dataset
         job = Job(self._place, self._update.end, self._update.begin, sieve, notes, out)
-        workers, rejected = self.manner.workers or self.corpus.workers, Rejected(self.manner.max_bad)
-        workers = min(workers, self.corpus.workers)
+        most, rejected = self.corpus.workers, Rejected(self.manner.max_bad)
+        workers = min(self.manner.workers or most, most)
         parts: dict[int, Part] = {}
         with contextlib.closing(outcomes_of(functools.partial(read_part, job), files, workers)) as outcomes:
             for number, part in outcomes:

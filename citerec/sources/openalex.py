@@ -46,14 +46,14 @@ class OpenAlex(Corpus):
         works = Dataset("works", "Titles, abstracts, authors, venues, topics, citation counts and references", size)
         return Release(newest, (works,), "CC0 1.0: no conditions. OpenAlex asks to be cited (arXiv:2205.01833).")
 
-    def files(self, release: str, dataset: str) -> list[RemoteFile]:
+    def files(self, release: str, _dataset: str) -> list[RemoteFile]:
         """The parts of the snapshot, those that changed last at the end."""
-        return [file for _, file in self._parts(release)[1] if file.dataset == dataset]
+        return [file for _, file in self._parts(release)[1]]
 
-    def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
+    def updates(self, since: str, _datasets: Sequence[str]) -> list[Update]:
         """One update: the partitions after a release, and the works that were deleted or merged."""
         newest, parts = self._parts()
-        upserts = tuple(file for day, file in parts if day > since and file.dataset in datasets)
+        upserts = tuple(file for day, file in parts if day > since)
         return [Update(since, newest, upserts, self._deletions())] if upserts else []
 
     def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
