@@ -16,20 +16,8 @@ import orjson
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.errors import InputError
-from citerec.files.http import WebError, read_xml
-from citerec.sources.base import (
-    ChangedError,
-    Corpus,
-    Dataset,
-    FileWeb,
-    Link,
-    RawRecord,
-    Release,
-    RemoteFile,
-    Update,
-    day_of,
-    json_records,
-)
+from citerec.files.http import ChangedError, Link, Web, WebError, day_of, read_xml
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 
 PAPERS, DELETED = "arxiv", "arxiv-deleted"
 _OAI = "{http://www.openarchives.org/OAI/2.0/}"
@@ -63,7 +51,7 @@ class Arxiv(Corpus):
     pause = 3.0
     oai: ClassVar[str] = url
 
-    def __init__(self, web: FileWeb, url: str | None = None) -> None:
+    def __init__(self, web: Web, url: str | None = None) -> None:
         super().__init__(web, url)
         self._path = Path(self.url_used)
         self._is_file = bool(_FILE.fullmatch(self.url_used)) or self._path.is_file()

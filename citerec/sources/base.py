@@ -4,20 +4,14 @@ A corpus is a subclass of `Corpus` in the table `CORPORA`, or an entry point of 
 package. It can then be named in `citerec corpus show | get | update`.
 """
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
-
-import requests
-import urllib3
 
 from citerec.corpus.reading import BadRecord, parsed
 from citerec.errors import InputError
-from citerec.files.http import TRIES, Named, Web, WebError, host_of, refused, unreachable
+from citerec.files.http import Link, Web
 from citerec.files.registry import Registry
 from citerec.records import Record
 
@@ -110,94 +104,6 @@ class RawRecord(NamedTuple):
     key: str | None = None
 
 
-Link = Callable[[bool], str]
-"""The address of a file; called with True if the last one has expired, so that it must be asked for anew."""
-
-_EXPIRED = (401, 403)  # of a link that was signed for a while
-_CHUNK = 1 << 18
-_AS_IT_IS = {"Accept-Encoding": "identity"}
-
-
-class ChangedError(WebError):
-    """A file changed on the server while it was read: what was read of it is worth nothing."""
-
-
-@dataclass(eq=False)
-class FileWeb(Web):
-    """Fetches files, too.
-
-    Attributes:
-        size: The size in bytes of the file that is being fetched; None if the server does not say it.
-    """
-
-    size: int | None = field(default=None, init=False)
-
-    def headers(self, url: str) -> Mapping[str, str]:
-        """The headers of a file, without the file, with its size as `chunks` gives it; errors as for `answer`."""
-        return self.answer(url, headers=_AS_IT_IS, method="HEAD").headers
-
-    def chunks(self, link: Link, headers: Named = None) -> Iterator[bytes]:
-        """The bytes of a file, as they come; `size` has its size from then on.
-
-        Where the connection breaks it goes on at the next byte. It gives up after some failures without a byte between
-        them. At the end it asks for what comes after the last byte: a proxy may have cut an answer and its length, and
-        a gzip file of several members may have been cut between two of them.
-
-        Raises:
-            ChangedError: The file has changed meanwhile: begin again.
-            WebError: The file cannot be fetched.
-        """
-        done, tag, failed, came, self.size = 0, None, 0, False, None
-        url = link(False)
-        while True:
-            fields = {**_AS_IT_IS, **(headers or {})}
-            if done:
-                fields |= {"Range": f"bytes={done}-"} | ({"If-Range": tag} if tag and not tag.startswith("W/") else {})
-            before = done
-            try:
-                with self.session.get(url, headers=fields, timeout=self.seconds, stream=True) as response:
-                    if response.status_code in _EXPIRED and failed < TRIES:
-                        url = link(True)
-                        failed += 1
-                        continue
-                    # At the end; or the server knows no ranges, so that nothing more can be learnt.
-                    if (done and response.status_code == 416) or (came and response.status_code == 200):
-                        return
-                    if not response.ok:
-                        raise refused(url, response.status_code)
-                    tag = _same_file(response, url, done, tag, came=came)
-                    skipped = done if response.status_code == 200 else 0  # the server knows no ranges
-                    if (length := response.headers.get("Content-Length", "")).isdigit():
-                        self.size = int(length) + done - skipped
-                    # Not `iter_content`: it would unzip what a server calls an encoding, and Range counts zipped bytes.
-                    for chunk in response.raw.stream(_CHUNK, decode_content=False):
-                        fresh = chunk[skipped:]
-                        skipped -= len(chunk) - len(fresh)
-                        done += len(fresh)
-                        yield fresh
-                    whole = response.headers.get("Content-Range", "").rpartition("/")[2]
-                    if (whole.isdigit() and done >= int(whole)) or (came and done == before):
-                        return
-                    came = True
-            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                failed = 1 if done > before else failed + 1
-                if failed >= TRIES:
-                    raise unreachable(url, error) from error
-                time.sleep(self.patience * 2 ** (failed - 1))
-
-
-def _same_file(response: requests.Response, url: str, done: int, tag: str | None, *, came: bool) -> str | None:
-    """The tag of a file; ChangedError if it is another one than before.
-
-    What seemed whole and had no tag, where the file has one, was a page that said something else.
-    """
-    stamp = response.headers.get("ETag") or response.headers.get("Last-Modified")
-    begin = response.headers.get("Content-Range", f"bytes {done}-").removeprefix("bytes ").partition("-")[0]
-    if (stamp and stamp != tag and (came or (done and tag))) or (response.status_code == 206 and begin != str(done)):
-        raise ChangedError(f"{host_of(url)} has another file there than before", "Begin with this file again.")
-    return stamp or tag
-
-
 class Corpus(ABC):
     """A source of papers in releases.
 
@@ -229,7 +135,7 @@ class Corpus(ABC):
     says_language: ClassVar[bool] = False
     citations: ClassVar[str] = ""
 
-    def __init__(self, web: FileWeb, url: str | None = None) -> None:
+    def __init__(self, web: Web, url: str | None = None) -> None:
         self.web = web
         self.url_used = (url or self.url).rstrip("/")
 
@@ -264,7 +170,7 @@ class Corpus(ABC):
 
         Args:
             _file: The file.
-            link: Gives its address, as for `FileWeb.chunks`.
+            link: Gives its address, as for `Web.chunks`.
 
         Raises:
             ChangedError: What was read is worth nothing: begin with this file again.
@@ -294,25 +200,6 @@ def json_records(
         if not raw.isspace():
             parts = parsed(raw, read)
             yield RawRecord(number, raw, bad=parts) if isinstance(parts, BadRecord) else RawRecord(number, raw, *parts)
-
-
-def day_of(headers: Mapping[str, str]) -> str:
-    """The day on which a file on a server last changed, in UTC, as "2026-11-23".
-
-    Raises:
-        WebError: The server does not say it.
-    """
-    try:
-        return parsedate_to_datetime(headers.get("Last-Modified", "")).astimezone(UTC).date().isoformat()
-    except ValueError:
-        remedy = "Fetch the file yourself, and give it to `index build`."
-        raise WebError("the server does not say when its file was made", remedy) from None
-
-
-def size_of(headers: Mapping[str, str]) -> int | None:
-    """The size of a file on a server; None if the server does not say it."""
-    size = headers.get("Content-Length", "")
-    return int(size) if size.isdecimal() else None
 
 
 CORPORA: Registry[type[Corpus]] = Registry(

@@ -32,13 +32,13 @@ from citerec.corpus.matching import alike, canonical_id, is_title, look_up_names
 from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, writing_lines
 from citerec.errors import InputError, SourceError, first_fault
 from citerec.files.hashing import file_digest, identity
-from citerec.files.http import TRIES, Pace, WebError
+from citerec.files.http import TRIES, ChangedError, Pace, Web, WebError
 from citerec.files.parallel import available_processors, outcomes_of
 from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
 from citerec.files.resume import JOURNAL, Journal, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, remove, write_bytes, write_failures, writing_file
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper
-from citerec.sources.base import CORPORA, ChangedError, Corpus, FileWeb, RawRecord, Release, RemoteFile, Update
+from citerec.sources.base import CORPORA, Corpus, RawRecord, Release, RemoteFile, Update
 from citerec.version import __version__
 
 _BUFFER = 1 << 20
@@ -326,9 +326,9 @@ class Place:
         part = CORPORA[self.corpus]
         # The manners are for public servers: one on this machine is asked without waiting.
         if self.url and urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1"):
-            return part(FileWeb(patience=0.01), self.url)
+            return part(Web(patience=0.01), self.url)
         pace = Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)
-        return part(FileWeb(pace=pace), self.url)
+        return part(Web(pace=pace), self.url)
 
 
 @dataclass(frozen=True, slots=True)

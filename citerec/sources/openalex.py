@@ -10,8 +10,8 @@ from typing import Any
 
 from citerec.corpus.openalex import HEADER_OF_DELETED, parse_deleted, parse_work
 from citerec.corpus.reading import BadRecord, tried
-from citerec.files.http import WebError
-from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records, size_of
+from citerec.files.http import WebError, size_of
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 
 WORKS, DELETED = "openalex", "openalex-deleted"
 _FOLDER = "data/jsonl/works"

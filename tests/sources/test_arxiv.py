@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from citerec.errors import InputError
-from citerec.files.http import WebError
+from citerec.files.http import ChangedError, Web, WebError
 from citerec.records import Paper
 from citerec.sources.arxiv import Arxiv
-from citerec.sources.base import ChangedError, FileWeb, RemoteFile
+from citerec.sources.base import RemoteFile
 from citerec.sources.fetch import update_corpus
 from tests.loopback import Answer, Server, send
 from tests.source_records import preprint
@@ -94,7 +94,7 @@ def interface() -> Iterator[Interface]:
 
 @pytest.fixture
 def arxiv(interface: Interface) -> Arxiv:
-    return Arxiv(FileWeb(patience=0), f"{interface.server.url}/oai")
+    return Arxiv(Web(patience=0), f"{interface.server.url}/oai")
 
 
 def lines_of(arxiv: Arxiv, file: RemoteFile) -> list[bytes]:
@@ -173,7 +173,7 @@ def test_a_metadata_file_on_this_machine(interface: Interface, tmp_path: Path, m
     path.write_bytes(b"".join(orjson.dumps(preprint(id=f"0704.100{one}")) + b"\n" for one in range(3)))
     os.utime(path, (1793620800, 1793620800))  # 2026-11-02, noon
     monkeypatch.setattr(Arxiv, "oai", f"{interface.server.url}/oai")
-    arxiv = Arxiv(FileWeb(patience=0), str(path))
+    arxiv = Arxiv(Web(patience=0), str(path))
     assert arxiv.releases() == ["2026-11-02"]
     (file,) = arxiv.files("2026-11-02", "papers")
     assert ids_of(arxiv, file) == ["0704.1000", "0704.1001", "0704.1002"]
