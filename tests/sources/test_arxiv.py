@@ -29,10 +29,9 @@ def answer(inside: str, today: str = "2026-11-23") -> bytes:
 
 def record(one: str, status: str = "") -> str:
     header = f"<header{status}><identifier>oai:arXiv.org:{one}</identifier><datestamp>2026-11-20</datestamp></header>"
-    return (
-        f"<record>{header}</record>"
-        if status
-        else f"""<record>{header}<metadata><arXiv xmlns="http://arxiv.org/OAI/arXiv/"><id>{one}</id>
+    if status:
+        return f"<record>{header}</record>"
+    return f"""<record>{header}<metadata><arXiv xmlns="http://arxiv.org/OAI/arXiv/"><id>{one}</id>
   <created>2007-04-02</created><updated>2008-07-24</updated>
   <authors><author><keyname>Bal\\'azs</keyname><forenames>C.</forenames></author>
   <author><keyname>Berger</keyname><forenames>E. L.</forenames><suffix>Jr.</suffix></author></authors>
@@ -40,7 +39,6 @@ def record(one: str, status: str = "") -> str:
   at {one}</title><categories>hep-ph cs.CL</categories><doi>10.1/a</doi>
   <abstract>  A calculation with $x &lt; 1$.
 </abstract></arXiv></metadata></record>"""
-    )
 
 
 DELETED = ' status="deleted"'
