@@ -28,8 +28,8 @@ import orjson
 import psutil
 
 from citerec.records import Filters
-from citerec.sources.base import Cut, Ids, RemoteFile, Sieve, kept_joins, kept_papers
-from citerec.sources.fetch import Job, Part, Place, read_part
+from citerec.sources.base import RemoteFile
+from citerec.sources.fetch import Cut, Ids, Job, Part, Place, Sieve, kept_joins, kept_papers, read_part
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.corpus_server import first_state

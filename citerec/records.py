@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from citerec.errors import QueryError
 
@@ -143,6 +143,28 @@ class Context:
     end: int | None = None
     citing_title: str | None = None
     cited_before: tuple[str, ...] | None = None
+
+
+class Notice(NamedTuple):
+    """What was said of a paper after it was published.
+
+    Attributes:
+        kind: `retraction`, `correction` or `concern`.
+        address: Where it stands; empty if that is not known.
+        source: Who says so.
+    """
+
+    kind: str
+    address: str
+    source: str
+
+
+class Known(NamedTuple):
+    """A record of a web service: the paper, and the notices about it."""
+
+    paper: Paper
+    source: str
+    notices: tuple[Notice, ...] = ()
 
 
 def citing_name(citing_id: str | None, citing_key: str | None) -> str | None:

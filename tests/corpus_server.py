@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from tests.loopback import Server
+from tests.loopback import Answer, Server, send
 
 KEY = "a-key-for-tests"
 FAULTS = ("retry-after", "busy", "cut", "short", "page", "slow", "expired", "damaged")
@@ -165,12 +165,13 @@ class S2agServer:
             time.sleep(self.pause)
         if parts.path.startswith("/signed/"):
             if "x-api-key" in handler.headers:
-                return self._send(handler, 400, b"no key for signed links")
-            if fault == "expired":
-                return self._send(handler, 403, b"<Error><Code>AccessDenied</Code></Error>")
-            return self._file(handler, self.files[parts.path.removeprefix("/signed/")], fault)
-        status, value = self._api(parts.path.strip("/").split("/"), handler.headers.get("x-api-key"))
-        return self._send(handler, status, orjson.dumps(value), "" if fault in ("expired", "damaged") else fault)
+                answer = send(400, b"no key for signed links")
+            else:
+                answer = self._file(self.files[parts.path.removeprefix("/signed/")], fault)
+        else:
+            status, value = self._api(parts.path.strip("/").split("/"), handler.headers.get("x-api-key"))
+            answer = self._failing(fault, orjson.dumps(value), status)
+        answer(handler)
 
     def _api(self, path: list[str], key: str | None) -> tuple[int, Any]:
         names = list(self.states)
@@ -204,34 +205,29 @@ class S2agServer:
     def _links(self, prefix: str) -> list[str]:
         return [f"{self.url}/signed/{name}?expires={time.time()}" for name in self.files if name.startswith(prefix)]
 
-    def _file(self, handler: BaseHTTPRequestHandler, body: bytes, fault: str) -> None:
-        begin = int((handler.headers.get("Range") or "bytes=0-")[6:].split("-")[0])
+    def _file(self, body: bytes, fault: str) -> Answer:
+        """A file, which can be asked for from a byte on; its link may have expired, and its bytes may be damaged."""
+        if fault == "expired":
+            return send(403, b"<Error><Code>AccessDenied</Code></Error>")
         if fault == "damaged" and len(body) > 200:
             body = body[:100] + bytes([body[100] ^ 0xFF]) + body[101:]
-        headers = {"ETag": f'"{len(body)}"'}
-        if begin:
-            headers["Content-Range"] = f"bytes {begin}-{len(body) - 1}/{len(body)}"
-        self._send(handler, 206 if begin else 200, body[begin:], fault, headers)
+        return self._failing(fault, body, ETag=f'"{len(body)}"')
 
-    def _send(
-        self, handler: BaseHTTPRequestHandler, status: int, body: bytes, fault: str = "", headers: Any = None
-    ) -> None:
-        if fault == "retry-after":
-            status, body, headers = 429, b"", {"Retry-After": "0"}
-        elif fault == "busy":
-            status, body, headers = self._rng.choice([429, 500, 502, 503, 504]), b"", {}
-        elif fault == "page":
-            status, body, headers = 200, b"<html>Sorry, we are busy.</html>", {}
-        elif fault == "slow":
+    def _failing(self, fault: str, body: bytes, status: int = 200, **headers: str) -> Answer:
+        if fault == "slow":
             time.sleep(0.2)
-        sent = body[: len(body) // 2] if fault in ("short", "cut") else body
-        handler.close_connection = handler.close_connection or fault == "cut"
-        handler.send_response(status)
-        for name, value in (headers or {}).items():
-            handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(sent if fault == "short" else body)))  # short: as if it were all
-        handler.end_headers()
-        handler.wfile.write(sent)
+        match fault:
+            case "retry-after":
+                return send(429, Retry_After="0")
+            case "busy":
+                return send(self._rng.choice([429, 500, 502, 503, 504]))
+            case "page":
+                return send(body=b"<html>Sorry, we are busy.</html>")
+            case "short":  # as if it were all
+                return send(status, body[: len(body) // 2], **headers)
+            case "cut":
+                return send(status, body, len(body) // 2, **headers)
+        return send(status, body, **headers)
 
 
 def state_of(folder: Path) -> State:

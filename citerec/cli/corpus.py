@@ -25,8 +25,8 @@ from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
 from citerec.index.manifest import may_hold_index
 from citerec.sources import fetch
-from citerec.sources.base import CORPORA, Cut
-from citerec.sources.fetch import Manner, Place, estimate
+from citerec.sources.base import CORPORA
+from citerec.sources.fetch import Cut, Manner, Place, estimate
 
 _LONGEST_TERMS = 1000
 

@@ -151,17 +151,16 @@ def _ascii(text: str) -> str:
 class Kind(NamedTuple):
     """A kind of paper, and how it is written in each form: the type of an entry, and the field of its venue."""
 
-    name: str
     bibtex: tuple[str, str]
     csl: tuple[str, str]
     ris: tuple[str, str]
 
 
-ARTICLE = Kind("article", ("article", "journal"), ("article-journal", "container-title"), ("JOUR", "T2"))
-CONFERENCE = Kind("conference", ("inproceedings", "booktitle"), ("paper-conference", "container-title"), ("CONF", "T2"))
+ARTICLE = Kind(("article", "journal"), ("article-journal", "container-title"), ("JOUR", "T2"))
+CONFERENCE = Kind(("inproceedings", "booktitle"), ("paper-conference", "container-title"), ("CONF", "T2"))
 # @misc claims neither a journal nor a conference.
-PREPRINT = Kind("preprint", ("misc", "howpublished"), ("article", "publisher"), ("UNPB", "PB"))
-OTHER = Kind("other", ("misc", "howpublished"), ("document", "container-title"), ("GEN", "T2"))
+PREPRINT = Kind(("misc", "howpublished"), ("article", "publisher"), ("UNPB", "PB"))
+OTHER = Kind(("misc", "howpublished"), ("document", "container-title"), ("GEN", "T2"))
 
 PREPRINTS = re.compile(r"r[xχ]iv\b|\b(?:(?-i:CoRR)|ssrn|research square|preprints?)\b", re.IGNORECASE)
 """What the venues of preprints have in their names."""

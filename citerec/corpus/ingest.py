@@ -89,7 +89,8 @@ def ingest(
                 rejected.add(batch.counts["read"], batch.counts["bad"], batch.fault)
                 rejected.check((done + batch.bytes_read) / max(1, whole))
                 on_progress("reading MB", (done + batch.bytes_read) / 1e6, whole / 1e6)
-            store.finish_shard(number, ShardCounts(identity(shard.path)[0], shard.format, sizes[number], **totals))
+            counts = ShardCounts(identity(shard.path)[0], shard.format, sizes[number], **totals)
+            store.write([Change("shards", [(number, *astuple(counts))])])  # it will not be read again
             done += sizes[number]
             on_progress("reading MB", done / 1e6, whole / 1e6)
         rejected.check()

@@ -47,15 +47,10 @@ def same_venue(first: str, second: str) -> bool:
     begins with that of the other ("Mach. Learn."); or if one is an acronym that the other names, or whose letters begin
     its words in order ("CVPR", "NeurIPS").
     """
-    if _is_other_kind(first, second):
+    if ("workshop" in first.casefold()) != ("workshop" in second.casefold()):  # both say where a paper stands
         return False
     pairs = list(itertools.product(_names(first), _names(second)))
     return any(_same(*pair) or _is_acronym(*pair) or _is_acronym(*reversed(pair)) for pair in pairs)
-
-
-def _is_other_kind(first: str, second: str) -> bool:
-    """Whether one is a workshop, and the other is not: both say where a paper stands."""
-    return ("workshop" in first.casefold()) != ("workshop" in second.casefold())
 
 
 def _names(name: str) -> list[str]:

@@ -29,7 +29,7 @@ from citerec.contexts.split import pipeline_identity, splitter_identity
 from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.ingest import ingest
 from citerec.corpus.reading import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.stores import open_store
+from citerec.corpus.store import open_store
 from citerec.diagnostics import families, sets
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.addresses import expanded, path_of

@@ -23,10 +23,9 @@ from citerec.corpus.matching import (
 )
 from citerec.corpus.reading import decoded
 from citerec.corpus.venues import same_venue, says_venue
-from citerec.records import Paper
+from citerec.records import Known, Notice, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.entries import title_search
-from citerec.sources.known import Known, Notice
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,9 @@ from citerec.drafts.matching import (
 from citerec.errors import CiterecError, InputError, ServiceError
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import names_in
-from citerec.records import Paper
+from citerec.records import Known, Notice, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.settings import PartSettings
-from citerec.sources.known import Known, Notice
 from citerec.sources.look_up import Asking, LookUp, Manners, most_alike, notice_kind, opened
 
 _IN_A_ROW = 2

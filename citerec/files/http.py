@@ -3,11 +3,14 @@
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, fromstring
 
 import orjson
 import requests
@@ -25,8 +28,14 @@ BUSY = (429, 500, 502, 503, 504)
 """Answers of a server that may do better later."""
 _SHORT_WAIT, _LONG_WAIT = 30, 600  # seconds that a server may ask us to wait
 
+_EXPIRED = (401, 403)  # of a link that was signed for a while
+_CHUNK = 1 << 18
+_AS_IT_IS = {"Accept-Encoding": "identity"}
+
 Value = TypeVar("Value")
 Named = Mapping[str, Any] | None
+Link = Callable[[bool], str]
+"""The address of a file; called with True if the last one has expired, so that it must be asked for anew."""
 
 
 class WebError(CiterecError):
@@ -43,6 +52,10 @@ class WebError(CiterecError):
     ) -> None:
         super().__init__(message, remedy)
         self.status, self.content, self.tried = status, content, tried
+
+
+class ChangedError(WebError):
+    """A file changed on the server while it was read: what was read of it is worth nothing."""
 
 
 class Pace:
@@ -81,6 +94,9 @@ class Web:
             wants us to wait for long.
         follows: Whether a server may send us to another address. A key would go there, too.
         new_session: Opens what requests are sent by, such as what keeps their answers.
+
+    Attributes:
+        size: The size in bytes of the file that is being fetched; None if the server does not say it.
     """
 
     pace: Pace | None = None
@@ -90,6 +106,7 @@ class Web:
     hurries: bool = False
     follows: bool = True
     new_session: Callable[[], Session] = Session
+    size: int | None = field(default=None, init=False)
 
     def json(self, url: str, headers: Named = None) -> Any:
         """The JSON value that a server answers; an answer that breaks off or is none is asked for again.
@@ -132,6 +149,59 @@ class Web:
         if response.status_code != 200:
             raise refused(url, response.status_code, response.content)
         return response
+
+    def headers(self, url: str) -> Mapping[str, str]:
+        """The headers of a file, without the file, with its size as `chunks` gives it; errors as for `answer`."""
+        return self.answer(url, headers=_AS_IT_IS, method="HEAD").headers
+
+    def chunks(self, link: Link) -> Iterator[bytes]:
+        """The bytes of a file, as they come; `size` has its size from then on.
+
+        Where the connection breaks it goes on at the next byte. It gives up after some failures without a byte between
+        them. At the end it asks for what comes after the last byte: a proxy may have cut an answer and its length, and
+        a gzip file of several members may have been cut between two of them.
+
+        Raises:
+            ChangedError: The file has changed meanwhile: begin again.
+            WebError: The file cannot be fetched.
+        """
+        done, tag, failed, came, self.size = 0, None, 0, False, None
+        url = link(False)
+        while True:
+            fields = _AS_IT_IS | ({"Range": f"bytes={done}-"} if done else {})
+            if done and tag and not tag.startswith("W/"):
+                fields["If-Range"] = tag
+            before = done
+            try:
+                with self.session.get(url, headers=fields, timeout=self.seconds, stream=True) as response:
+                    if response.status_code in _EXPIRED and failed < TRIES:
+                        url = link(True)
+                        failed += 1
+                        continue
+                    # At the end; or the server knows no ranges, so that nothing more can be learnt.
+                    if (done and response.status_code == 416) or (came and response.status_code == 200):
+                        return
+                    if not response.ok:
+                        raise refused(url, response.status_code)
+                    tag = _same_file(response, url, done, tag, came=came)
+                    skipped = done if response.status_code == 200 else 0  # the server knows no ranges
+                    if (length := response.headers.get("Content-Length", "")).isdigit():
+                        self.size = int(length) + done - skipped
+                    # Not `iter_content`: it would unzip what a server calls an encoding, and Range counts zipped bytes.
+                    for chunk in response.raw.stream(_CHUNK, decode_content=False):
+                        fresh = chunk[skipped:]
+                        skipped -= len(chunk) - len(fresh)
+                        done += len(fresh)
+                        yield fresh
+                    whole = response.headers.get("Content-Range", "").rpartition("/")[2]
+                    if (whole.isdigit() and done >= int(whole)) or (came and done == before):
+                        return
+                    came = True
+            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                failed = 1 if done > before else failed + 1
+                if failed >= TRIES:
+                    raise unreachable(url, error) from error
+                time.sleep(self.patience * 2 ** (failed - 1))
 
     def close(self) -> None:
         """Closes its connections."""
@@ -187,6 +257,51 @@ def unreachable(url: str, error: Exception) -> WebError:
     return WebError(fault, remedy, tried=isinstance(next(iter(error.args), None), urllib3.exceptions.MaxRetryError))
 
 
+def _same_file(response: Response, url: str, done: int, tag: str | None, *, came: bool) -> str | None:
+    """The tag of a file; ChangedError if it is another one than before.
+
+    What seemed whole and had no tag, where the file has one, was a page that said something else.
+    """
+    stamp = response.headers.get("ETag") or response.headers.get("Last-Modified")
+    begin = response.headers.get("Content-Range", f"bytes {done}-").removeprefix("bytes ").partition("-")[0]
+    if (stamp and stamp != tag and (came or (done and tag))) or (response.status_code == 206 and begin != str(done)):
+        raise ChangedError(f"{host_of(url)} has another file there than before", "Begin with this file again.")
+    return stamp or tag
+
+
+def day_of(headers: Mapping[str, str]) -> str:
+    """The day on which a file on a server last changed, in UTC, as "2026-11-23".
+
+    Raises:
+        WebError: The server does not say it.
+    """
+    try:
+        return parsedate_to_datetime(headers.get("Last-Modified", "")).astimezone(UTC).date().isoformat()
+    except ValueError:
+        remedy = "Fetch the file yourself, and give it to `index build`."
+        raise WebError("the server does not say when its file was made", remedy) from None
+
+
+def size_of(headers: Mapping[str, str]) -> int | None:
+    """The size of a file on a server; None if the server does not say it."""
+    size = headers.get("Content-Length", "")
+    return int(size) if size.isdecimal() else None
+
+
 def host_of(url: str) -> str:
     """The server of an address, for messages."""
     return urlsplit(url).netloc or url
+
+
+class _Tree(TreeBuilder):
+    def doctype(self, *_: str | None) -> None:
+        """Called where a document type begins, before its entities are read: these could be defined without end."""
+        raise ValueError("the XML has a document type")
+
+
+def read_xml(content: bytes) -> Element | None:
+    """The root of an XML document; None if it is none, or has a document type."""
+    try:
+        return fromstring(content, XMLParser(target=_Tree()))
+    except (ParseError, ValueError, LookupError):
+        return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from citerec.corpus import stores
+from citerec.corpus import store as stores
 from citerec.corpus.base import IDS, REMOVED, Shard, corpus_of, find_shards
 from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.store import PaperStore, SqliteStore

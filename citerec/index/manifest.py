@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from citerec.corpus import stores
+from citerec.corpus import store as stores
 from citerec.corpus.store import Counts, PaperStore, ShardCounts, SqliteStore
 from citerec.errors import IndexUnusableError, first_fault
 from citerec.files.hashing import file_digest

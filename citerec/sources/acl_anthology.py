@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from citerec.corpus.bibtex import anthology_entries, parse_entry
 from citerec.corpus.reading import BadRecord
-from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, size_of
+from citerec.files.http import day_of, size_of
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update
 
 _FILE = "anthology+abstracts.bib.gz"
 
@@ -37,14 +38,12 @@ class Anthology(Corpus):
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
         """The one file."""
         _, size = self._newest(release)
-        return [RemoteFile(dataset, _FILE, self.name, f"{self.url_used}/{_FILE}", size)] if dataset == "papers" else []
+        return [RemoteFile(dataset, _FILE, self.name, f"{self.url_used}/{_FILE}", size)]
 
-    def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
+    def updates(self, since: str, _datasets: Sequence[str]) -> list[Update]:
         """The whole file again, if it is newer: it does not say what has changed."""
         newest, _ = self._newest()
-        if newest <= since or "papers" not in datasets:
-            return []
-        return [Update(since, newest, tuple(self.files(newest, "papers")), (), is_whole=True)]
+        return [Update(since, newest, tuple(self.files(newest, "papers")), (), is_whole=True)] if newest > since else []
 
     def records(self, _file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
         """The entries; volumes have no records."""

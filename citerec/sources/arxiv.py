@@ -10,26 +10,14 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlencode
+from xml.etree.ElementTree import Element
 
 import orjson
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.errors import InputError
-from citerec.files.http import WebError
-from citerec.files.xml import Element, read_xml
-from citerec.sources.base import (
-    ChangedError,
-    Corpus,
-    Dataset,
-    FileWeb,
-    Link,
-    RawRecord,
-    Release,
-    RemoteFile,
-    Update,
-    day_of,
-    json_records,
-)
+from citerec.files.http import ChangedError, Link, Web, WebError, day_of, read_xml
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 
 PAPERS, DELETED = "arxiv", "arxiv-deleted"
 _OAI = "{http://www.openarchives.org/OAI/2.0/}"
@@ -63,7 +51,7 @@ class Arxiv(Corpus):
     pause = 3.0
     oai: ClassVar[str] = url
 
-    def __init__(self, web: FileWeb, url: str | None = None) -> None:
+    def __init__(self, web: Web, url: str | None = None) -> None:
         super().__init__(web, url)
         self._path = Path(self.url_used)
         self._is_file = bool(_FILE.fullmatch(self.url_used)) or self._path.is_file()
@@ -86,16 +74,14 @@ class Arxiv(Corpus):
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
         """One file for each month; or the metadata file."""
         self.release(release)
-        if dataset != "papers":
-            return []
         if self._is_file:
-            return [RemoteFile("papers", self._path.name, PAPERS, self.url_used)]
+            return [RemoteFile(dataset, self._path.name, PAPERS, self.url_used)]
         return self._months("ListRecords", self._identify("earliestDatestamp"), release)
 
-    def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
+    def updates(self, since: str, _datasets: Sequence[str]) -> list[Update]:
         """What changed since a day, that day included."""
         today = self._identify("responseDate")
-        if since >= today or "papers" not in datasets:
+        if since >= today:
             return []
         begin = (date.fromisoformat(since) - _BEFORE).isoformat() if self._is_file else since
         upserts, deletions = (self._months(verb, begin, today) for verb in ("ListRecords", "ListIdentifiers"))
@@ -139,8 +125,9 @@ class Arxiv(Corpus):
 
     def _lines(self, file: RemoteFile) -> Iterator[bytes]:
         """The records of a file as lines, page by page: papers, or deleted ones where only identifiers are listed."""
-        is_papers = file.format == PAPERS
-        verb, query, token = "ListRecords" if is_papers else "ListIdentifiers", file.url.partition("?")[2], ""
+        papers, deletions = ("ListRecords", "record", _paper), ("ListIdentifiers", "header", _deleted)
+        verb, tag, read = papers if file.format == PAPERS else deletions
+        query, token = file.url.partition("?")[2], ""
         while query:
             page = self._page(query)
             error, items = page.find(f"{_OAI}error"), page.find(f"{_OAI}{verb}")
@@ -151,9 +138,7 @@ class Arxiv(Corpus):
                 raise ChangedError("arXiv no longer knows where its list was left", "Begin with this file again.")
             if items is None:
                 raise WebError(f"arXiv answered something else than a list {code}".rstrip(), "Try again later.")
-            values = (
-                map(_paper, items.iter(f"{_OAI}record")) if is_papers else map(_deleted, items.iter(f"{_OAI}header"))
-            )
+            values = map(read, items.iter(f"{_OAI}{tag}"))
             if lines := b"".join(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE) for value in values if value):
                 yield lines  # nothing would be the end to who reads
             before, token = token, (items.findtext(f"{_OAI}resumptionToken") or "").strip()

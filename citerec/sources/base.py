@@ -4,34 +4,16 @@ A corpus is a subclass of `Corpus` in the table `CORPORA`, or an entry point of 
 package. It can then be named in `citerec corpus show | get | update`.
 """
 
-import functools
-import hashlib
-import operator
-import re
-import time
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC
-from email.utils import parsedate_to_datetime
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
-import orjson
-import requests
-import urllib3
-from pydantic import TypeAdapter
-
-from citerec.corpus.base import papers_in
-from citerec.corpus.matching import alike, canonical_id, is_title, look_up_names, names_of, passes
-from citerec.corpus.reading import BadRecord, parsed, raw_lines
-from citerec.errors import InputError, SourceError
-from citerec.files.hashing import file_digest, identity
-from citerec.files.http import TRIES, Named, Web, WebError, host_of, refused, unreachable
+from citerec.corpus.reading import BadRecord, parsed
+from citerec.errors import InputError
+from citerec.files.http import Link, Web
 from citerec.files.registry import Registry
-from citerec.files.writing import write_bytes
-from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper, Record
+from citerec.records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,94 +104,6 @@ class RawRecord(NamedTuple):
     key: str | None = None
 
 
-Link = Callable[[bool], str]
-"""The address of a file; called with True if the last one has expired, so that it must be asked for anew."""
-
-_EXPIRED = (401, 403)  # of a link that was signed for a while
-_CHUNK = 1 << 18
-_AS_IT_IS = {"Accept-Encoding": "identity"}
-
-
-class ChangedError(WebError):
-    """A file changed on the server while it was read: what was read of it is worth nothing."""
-
-
-@dataclass(eq=False)
-class FileWeb(Web):
-    """Fetches files, too.
-
-    Attributes:
-        size: The size in bytes of the file that is being fetched; None if the server does not say it.
-    """
-
-    size: int | None = field(default=None, init=False)
-
-    def headers(self, url: str) -> Mapping[str, str]:
-        """The headers of a file, without the file, with its size as `chunks` gives it; errors as for `answer`."""
-        return self.answer(url, headers=_AS_IT_IS, method="HEAD").headers
-
-    def chunks(self, link: Link, headers: Named = None) -> Iterator[bytes]:
-        """The bytes of a file, as they come; `size` has its size from then on.
-
-        Where the connection breaks it goes on at the next byte. It gives up after some failures without a byte between
-        them. At the end it asks for what comes after the last byte: a proxy may have cut an answer and its length, and
-        a gzip file of several members may have been cut between two of them.
-
-        Raises:
-            ChangedError: The file has changed meanwhile: begin again.
-            WebError: The file cannot be fetched.
-        """
-        done, tag, failed, came, self.size = 0, None, 0, False, None
-        url = link(False)
-        while True:
-            fields = {**_AS_IT_IS, **(headers or {})}
-            if done:
-                fields |= {"Range": f"bytes={done}-"} | ({"If-Range": tag} if tag and not tag.startswith("W/") else {})
-            before = done
-            try:
-                with self.session.get(url, headers=fields, timeout=self.seconds, stream=True) as response:
-                    if response.status_code in _EXPIRED and failed < TRIES:
-                        url = link(True)
-                        failed += 1
-                        continue
-                    # At the end; or the server knows no ranges, so that nothing more can be learnt.
-                    if (done and response.status_code == 416) or (came and response.status_code == 200):
-                        return
-                    if not response.ok:
-                        raise refused(url, response.status_code)
-                    tag = _same_file(response, url, done, tag, came=came)
-                    skipped = done if response.status_code == 200 else 0  # the server knows no ranges
-                    if (length := response.headers.get("Content-Length", "")).isdigit():
-                        self.size = int(length) + done - skipped
-                    # Not `iter_content`: it would unzip what a server calls an encoding, and Range counts zipped bytes.
-                    for chunk in response.raw.stream(_CHUNK, decode_content=False):
-                        fresh = chunk[skipped:]
-                        skipped -= len(chunk) - len(fresh)
-                        done += len(fresh)
-                        yield fresh
-                    whole = response.headers.get("Content-Range", "").rpartition("/")[2]
-                    if (whole.isdigit() and done >= int(whole)) or (came and done == before):
-                        return
-                    came = True
-            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                failed = 1 if done > before else failed + 1
-                if failed >= TRIES:
-                    raise unreachable(url, error) from error
-                time.sleep(self.patience * 2 ** (failed - 1))
-
-
-def _same_file(response: requests.Response, url: str, done: int, tag: str | None, *, came: bool) -> str | None:
-    """The tag of a file; ChangedError if it is another one than before.
-
-    What seemed whole and had no tag, where the file has one, was a page that said something else.
-    """
-    stamp = response.headers.get("ETag") or response.headers.get("Last-Modified")
-    begin = response.headers.get("Content-Range", f"bytes {done}-").removeprefix("bytes ").partition("-")[0]
-    if (stamp and stamp != tag and (came or (done and tag))) or (response.status_code == 206 and begin != str(done)):
-        raise ChangedError(f"{host_of(url)} has another file there than before", "Begin with this file again.")
-    return stamp or tag
-
-
 class Corpus(ABC):
     """A source of papers in releases.
 
@@ -241,7 +135,7 @@ class Corpus(ABC):
     says_language: ClassVar[bool] = False
     citations: ClassVar[str] = ""
 
-    def __init__(self, web: FileWeb, url: str | None = None) -> None:
+    def __init__(self, web: Web, url: str | None = None) -> None:
         self.web = web
         self.url_used = (url or self.url).rstrip("/")
 
@@ -260,10 +154,8 @@ class Corpus(ABC):
     def check_release(self, name: str | None, names: Sequence[str]) -> None:
         """Raises InputError if a release is asked for that is not one of those that there are."""
         if name and name not in names:
-            raise InputError(
-                f"{self.title} has no release {name!r}; the latest: {', '.join(names[-3:])}",
-                "Leave --release out; or bring an earlier corpus up to date with `citerec corpus update`.",
-            )
+            remedy = "Leave --release out; or bring an earlier corpus up to date with `citerec corpus update`."
+            raise InputError(f"{self.title} has no release {name!r}; the latest: {', '.join(names[-3:])}", remedy)
 
     @abstractmethod
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
@@ -278,7 +170,7 @@ class Corpus(ABC):
 
         Args:
             _file: The file.
-            link: Gives its address, as for `FileWeb.chunks`.
+            link: Gives its address, as for `Web.chunks`.
 
         Raises:
             ChangedError: What was read is worth nothing: begin with this file again.
@@ -310,26 +202,6 @@ def json_records(
             yield RawRecord(number, raw, bad=parts) if isinstance(parts, BadRecord) else RawRecord(number, raw, *parts)
 
 
-def day_of(headers: Mapping[str, str]) -> str:
-    """The day on which a file on a server last changed, in UTC, as "2026-11-23".
-
-    Raises:
-        WebError: The server does not say it.
-    """
-    try:
-        return parsedate_to_datetime(headers.get("Last-Modified", "")).astimezone(UTC).date().isoformat()
-    except ValueError:
-        raise WebError(
-            "the server does not say when its file was made", "Fetch the file yourself, and give it to `index build`."
-        ) from None
-
-
-def size_of(headers: Mapping[str, str]) -> int | None:
-    """The size of a file on a server; None if the server does not say it."""
-    size = headers.get("Content-Length", "")
-    return int(size) if size.isdecimal() else None
-
-
 CORPORA: Registry[type[Corpus]] = Registry(
     "corpus",
     {
@@ -341,272 +213,3 @@ CORPORA: Registry[type[Corpus]] = Registry(
     plural="corpora",
 )
 """The corpora that can be fetched, by name."""
-
-
-# A number as few as possible would write otherwise, such as 007, is a text.
-_NUMBERED = re.compile(r"([A-Za-z]{0,8})(0|[1-9][0-9]{0,17})")
-
-
-class Ids:
-    """A set of ids. Numbers, also behind letters ("W123"), take a few bytes each; other ids are kept as texts."""
-
-    def __init__(self, ids: Iterable[str] = ()) -> None:
-        from pyroaring import BitMap64  # of the extra `scale`, which no command needs before it has ids
-
-        self._numbers: defaultdict[str, BitMap64] = defaultdict(BitMap64)
-        self._others: set[str] = set()
-        for one in ids:
-            self.add(one)
-
-    def add(self, one: str) -> None:
-        """Adds an id."""
-        if match := _NUMBERED.fullmatch(one):
-            self._numbers[match[1]].add(int(match[2]))
-        else:
-            self._others.add(one)
-
-    def __contains__(self, one: object) -> bool:
-        match = _NUMBERED.fullmatch(str(one))
-        if not match:
-            return one in self._others
-        return match[1] in self._numbers and int(match[2]) in self._numbers[match[1]]
-
-    def __len__(self) -> int:
-        return sum(map(len, self._numbers.values())) + len(self._others)
-
-    def __iter__(self) -> Iterator[str]:
-        """The ids, always in the same order."""
-        for letters in sorted(self._numbers):
-            yield from (f"{letters}{number}" for number in self._numbers[letters])
-        yield from sorted(self._others)
-
-    def __or__(self, other: "Ids") -> "Ids":
-        return self._joined(other, operator.or_)
-
-    def __sub__(self, other: "Ids") -> "Ids":
-        return self._joined(other, operator.sub)
-
-    def _joined(self, other: "Ids", how: Callable[[Any, Any], Any]) -> "Ids":
-        ids = Ids()
-        ids._others = how(self._others, other._others)
-        for letters in self._numbers.keys() | other._numbers.keys():
-            ids._numbers[letters] = how(self._numbers[letters], other._numbers[letters])
-        return ids
-
-    def save(self, path: Path) -> None:
-        """Writes the set to a file, whole: a line of JSON with the sizes, the bitmaps, the other ids."""
-        blobs = {letters: self._numbers[letters].serialize() for letters in sorted(self._numbers)}
-        head = orjson.dumps({letters: len(blob) for letters, blob in blobs.items()})
-        write_bytes(path, b"\n".join([head, b"".join(blobs.values()) + "\n".join(sorted(self._others)).encode()]))
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """The set of a file that `save` wrote."""
-        from pyroaring import BitMap64
-
-        head, _, rest = path.read_bytes().partition(b"\n")
-        ids = cls()
-        for letters, size in orjson.loads(head).items():
-            ids._numbers[letters] = BitMap64.deserialize(rest[:size])
-            rest = rest[size:]
-        ids._others = set(rest.decode().split("\n")) - {""}
-        return ids
-
-
-def loaded(path: Path | None) -> Ids | None:
-    """The set of a file, which is read once; None for no file."""
-    return _loaded(*identity(path)) if path else None
-
-
-@functools.lru_cache(maxsize=4)
-def _loaded(path: str, _size: int, _changed: int) -> Ids:
-    return Ids.load(Path(path))
-
-
-_FILTERS = TypeAdapter(Filters)
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Which papers are kept. All conditions hold at once.
-
-    Attributes:
-        filters: What is asked of the record.
-        languages: Written in one of these, as codes such as "en".
-        ids: A file of ids, one a line (`citerec.corpus.matching.canonical_id`).
-        cited_by: A bibliography: its papers, and those near to them in the graph of citations.
-        hops: How many citations away from these papers, in either direction.
-    """
-
-    filters: Filters = NO_FILTERS
-    languages: tuple[str, ...] = ()
-    ids: Path | None = None
-    cited_by: Path | None = None
-    hops: int = 1
-
-    def check(self, corpus: type[Corpus]) -> None:
-        """Raises InputError if a source does not have what is asked for, or a file cannot be read."""
-        if self.languages and not corpus.says_language:
-            raise InputError(f"{corpus.name} does not say languages", "Leave --language out.")
-        if self.cited_by and not corpus.citations:
-            raise InputError(f"{corpus.name} has no citations", "Leave --cited-by out, or name papers with --ids.")
-        if self.ids and not wanted_ids(self.ids):
-            raise SourceError(f"{self.ids} has no ids", "Give a file with an id in each line.")
-        if self.cited_by and not library_entries(self.cited_by):
-            raise SourceError(f"{self.cited_by} has no entries", "Give a bibliography: BibTeX, RIS or CSL-JSON.")
-
-    def to_json(self) -> dict[str, Any]:
-        """What identifies the cut, as JSON: files by their names and digests."""
-        files = {"ids": self.ids, "cited_by": self.cited_by}
-        return {
-            **_FILTERS.dump_python(self.filters, mode="json", exclude_defaults=True),
-            **({"languages": list(self.languages)} if self.languages else {}),
-            **{name: {"name": path.name, "sha256": file_digest(path)} for name, path in files.items() if path},
-            **({"hops": self.hops} if self.cited_by else {}),
-        }
-
-    @classmethod
-    def of_json(cls, values: Mapping[str, Any]) -> "Cut":
-        """The cut of a corpus that is there; its files of ids lie beside it."""
-        return cls(_FILTERS.validate_python(values), tuple(values.get("languages", ())))
-
-
-def wanted_ids(path: Path) -> Ids:
-    """The ids in a file, one a line; errors as for `raw_lines`."""
-    lines = (raw.decode("utf-8", "replace") for _, raw, _ in raw_lines(path))
-    return Ids(map(canonical_id, lines))
-
-
-def library_entries(path: Path) -> list[Paper]:
-    """The entries of a bibliography that can be read; errors as for `recognise`."""
-    if not path.is_file():
-        raise SourceError(f"{path} is no file", "Give a bibliography: BibTeX, RIS or CSL-JSON.")
-    return papers_in(path)
-
-
-def digest_of_line(raw: bytes) -> str:
-    """A number by which a record is recognised that did not change."""
-    return str(int.from_bytes(hashlib.blake2b(raw.strip(), digest_size=8).digest()) % 10**18)
-
-
-Notes = defaultdict[str, Ids]
-"""What is noted of the records of a file: ids, by what they are."""
-
-Keeps = Callable[[RawRecord, Notes], bool]
-"""Whether a record is kept; what else is worth knowing of it is noted."""
-
-Sieve = Callable[[], Keeps]
-"""Loads the ids that are needed, where the records are read: a partial of one of the following functions."""
-
-
-def kept_papers(
-    cut: Cut,
-    wanted: Path | None = None,
-    near: Path | None = None,
-    before: Path | None = None,
-    digests: Path | None = None,
-) -> Keeps:
-    """Keeps the papers of a cut, and notes them as `kept`.
-
-    Args:
-        cut: The cut.
-        wanted: A file with the `names_of` papers, of which one must be there.
-        near: A file of ids, of which the paper's own must be one.
-        before: A file of the ids that were kept before: those that do not stay are noted as `left`.
-        digests: A file of `digest_of_line` of records that are here: they are not kept again.
-    """
-    wanted_names, near_ids, ids_before, lines = (loaded(path) for path in (wanted, near, before, digests))
-    ids_before = ids_before or Ids()
-
-    def keeps(record: RawRecord, notes: Notes) -> bool:
-        kept = False
-        for paper in _papers_of(record):
-            if (
-                passes(paper, cut.filters)
-                and (not cut.languages or record.language in cut.languages)
-                and (near_ids is None or paper.paper_id in near_ids)
-                and (wanted_names is None or any(name in wanted_names for name in names_of(paper)))
-            ):
-                notes["kept"].add(paper.paper_id)
-                kept = True
-            elif paper.paper_id in ids_before:
-                notes["left"].add(paper.paper_id)
-        return kept and (lines is None or digest_of_line(record.raw) not in lines)
-
-    return keeps
-
-
-def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
-    """Keeps what is about kept papers. Notes these papers as `about`, and the keys of records, if they have some.
-
-    Args:
-        kept: A file of the ids of kept papers.
-        before: A file of the keys that were kept before. What changed in these records is kept, whatever it is about.
-    """
-    ids, keys = loaded(kept) or Ids(), loaded(before) or None
-
-    def keeps(record: RawRecord, notes: Notes) -> bool:
-        if record.paper_id not in ids and (keys is None or record.key not in keys):
-            return False
-        if record.key is not None:
-            notes["keys"].add(record.key)
-        elif record.paper_id is not None:
-            notes["about"].add(record.paper_id)
-        return True
-
-    return keeps
-
-
-def kept_deletions(path: Path) -> Keeps:
-    """Keeps deletions of the records whose keys are in a file; these keys are noted as `deleted`."""
-    ids = loaded(path) or Ids()
-
-    def keeps(record: RawRecord, notes: Notes) -> bool:
-        keys = [one.key for one in record.records if isinstance(one, Deletion) and one.key in ids]
-        for key in keys:
-            notes["deleted"].add(key)
-        return bool(keys)
-
-    return keeps
-
-
-def seeds_of(bibliography: Path) -> Keeps:
-    """Keeps nothing: notes the papers of a bibliography as `seeds`, and the entries that they are as `entries`.
-
-    They share an identifier, or the title, an author and nearly the year.
-    """
-    entries: defaultdict[str, list[Paper]] = defaultdict(list)
-    for entry in library_entries(bibliography):
-        for name in look_up_names(entry.title, entry.external_ids):
-            entries[name].append(entry)
-
-    def keeps(record: RawRecord, notes: Notes) -> bool:
-        for paper in _papers_of(record):
-            for name in look_up_names(paper.title, paper.external_ids) & entries.keys():
-                for entry in entries[name]:
-                    if not is_title(name) or alike(entry, paper):
-                        notes["seeds"].add(paper.paper_id)
-                        notes["entries"].add(entry.paper_id)
-        return False
-
-    return keeps
-
-
-def neighbours_of(around: Path) -> Keeps:
-    """Keeps nothing: notes as `near` the papers that one of some papers cites, and those that cite one."""
-    ids = loaded(around) or Ids()
-
-    def keeps(record: RawRecord, notes: Notes) -> bool:
-        for one in record.records:
-            if isinstance(one, Citation) and one.cited_id is not None:
-                if one.citing_id in ids:
-                    notes["near"].add(one.cited_id)
-                if one.cited_id in ids:
-                    notes["near"].add(one.citing_id)
-        return False
-
-    return keeps
-
-
-def _papers_of(record: RawRecord) -> Iterator[Paper]:
-    return (one for one in record.records if isinstance(one, Paper))

@@ -7,56 +7,310 @@ the first megabytes of each dataset.
 import contextlib
 import functools
 import gzip
+import hashlib
 import io
 import math
 import operator
+import re
 import shutil
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 from urllib.parse import urlsplit
 
+import orjson
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, computed_field
 
-from citerec.corpus.base import CORPUS, REMOVED, UPDATES
+from citerec.corpus.base import CORPUS, REMOVED, UPDATES, papers_in
+from citerec.corpus.matching import alike, canonical_id, is_title, look_up_names, names_of, passes
 from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, writing_lines
-from citerec.errors import InputError, first_fault
-from citerec.files.http import TRIES, Pace, WebError
+from citerec.errors import InputError, SourceError, first_fault
+from citerec.files.hashing import file_digest, identity
+from citerec.files.http import TRIES, ChangedError, Pace, Web, WebError
 from citerec.files.parallel import available_processors, outcomes_of
 from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
 from citerec.files.resume import JOURNAL, Journal, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, remove, write_bytes, write_failures, writing_file
-from citerec.records import Paper
-from citerec.sources.base import (
-    CORPORA,
-    ChangedError,
-    Corpus,
-    Cut,
-    FileWeb,
-    Ids,
-    Keeps,
-    Notes,
-    Release,
-    RemoteFile,
-    Sieve,
-    Update,
-    digest_of_line,
-    kept_deletions,
-    kept_joins,
-    kept_papers,
-    library_entries,
-    neighbours_of,
-    seeds_of,
-    wanted_ids,
-)
+from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper
+from citerec.sources.base import CORPORA, Corpus, RawRecord, Release, RemoteFile, Update
 from citerec.version import __version__
 
 _BUFFER = 1 << 20
+
+
+# A number as few as possible would write otherwise, such as 007, is a text.
+_NUMBERED = re.compile(r"([A-Za-z]{0,8})(0|[1-9][0-9]{0,17})")
+
+
+class Ids:
+    """A set of ids. Numbers, also behind letters ("W123"), take a few bytes each; other ids are kept as texts."""
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        from pyroaring import BitMap64  # of the extra `scale`, which no command needs before it has ids
+
+        self._numbers: defaultdict[str, BitMap64] = defaultdict(BitMap64)
+        self._others: set[str] = set()
+        for one in ids:
+            self.add(one)
+
+    def add(self, one: str) -> None:
+        """Adds an id."""
+        if match := _NUMBERED.fullmatch(one):
+            self._numbers[match[1]].add(int(match[2]))
+        else:
+            self._others.add(one)
+
+    def __contains__(self, one: object) -> bool:
+        match = _NUMBERED.fullmatch(str(one))
+        if not match:
+            return one in self._others
+        return match[1] in self._numbers and int(match[2]) in self._numbers[match[1]]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._numbers.values())) + len(self._others)
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids, always in the same order."""
+        for letters in sorted(self._numbers):
+            yield from (f"{letters}{number}" for number in self._numbers[letters])
+        yield from sorted(self._others)
+
+    def __or__(self, other: "Ids") -> "Ids":
+        return self._joined(other, operator.or_)
+
+    def __sub__(self, other: "Ids") -> "Ids":
+        return self._joined(other, operator.sub)
+
+    def _joined(self, other: "Ids", how: Callable[[Any, Any], Any]) -> "Ids":
+        ids = Ids()
+        ids._others = how(self._others, other._others)
+        for letters in self._numbers.keys() | other._numbers.keys():
+            ids._numbers[letters] = how(self._numbers[letters], other._numbers[letters])
+        return ids
+
+    def save(self, path: Path) -> None:
+        """Writes the set to a file, whole: a line of JSON with the sizes, the bitmaps, the other ids."""
+        blobs = {letters: self._numbers[letters].serialize() for letters in sorted(self._numbers)}
+        head = orjson.dumps({letters: len(blob) for letters, blob in blobs.items()})
+        write_bytes(path, b"\n".join([head, b"".join(blobs.values()) + "\n".join(sorted(self._others)).encode()]))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The set of a file that `save` wrote."""
+        from pyroaring import BitMap64
+
+        head, _, rest = path.read_bytes().partition(b"\n")
+        ids = cls()
+        for letters, size in orjson.loads(head).items():
+            ids._numbers[letters] = BitMap64.deserialize(rest[:size])
+            rest = rest[size:]
+        ids._others = set(rest.decode().split("\n")) - {""}
+        return ids
+
+
+def loaded(path: Path | None) -> Ids | None:
+    """The set of a file, which is read once; None for no file."""
+    return _loaded(*identity(path)) if path else None
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(path: str, _size: int, _changed: int) -> Ids:
+    return Ids.load(Path(path))
+
+
+_FILTERS = TypeAdapter(Filters)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Which papers are kept. All conditions hold at once.
+
+    Attributes:
+        filters: What is asked of the record.
+        languages: Written in one of these, as codes such as "en".
+        ids: A file of ids, one a line (`citerec.corpus.matching.canonical_id`).
+        cited_by: A bibliography: its papers, and those near to them in the graph of citations.
+        hops: How many citations away from these papers, in either direction.
+    """
+
+    filters: Filters = NO_FILTERS
+    languages: tuple[str, ...] = ()
+    ids: Path | None = None
+    cited_by: Path | None = None
+    hops: int = 1
+
+    def check(self, corpus: type[Corpus]) -> None:
+        """Raises InputError if a source does not have what is asked for, or a file cannot be read."""
+        if self.languages and not corpus.says_language:
+            raise InputError(f"{corpus.name} does not say languages", "Leave --language out.")
+        if self.cited_by and not corpus.citations:
+            raise InputError(f"{corpus.name} has no citations", "Leave --cited-by out, or name papers with --ids.")
+        if self.ids and not wanted_ids(self.ids):
+            raise SourceError(f"{self.ids} has no ids", "Give a file with an id in each line.")
+        if self.cited_by and not library_entries(self.cited_by):
+            raise SourceError(f"{self.cited_by} has no entries", "Give a bibliography: BibTeX, RIS or CSL-JSON.")
+
+    def to_json(self) -> dict[str, Any]:
+        """What identifies the cut, as JSON: files by their names and digests."""
+        files = {"ids": self.ids, "cited_by": self.cited_by}
+        return {
+            **_FILTERS.dump_python(self.filters, mode="json", exclude_defaults=True),
+            **({"languages": list(self.languages)} if self.languages else {}),
+            **{name: {"name": path.name, "sha256": file_digest(path)} for name, path in files.items() if path},
+            **({"hops": self.hops} if self.cited_by else {}),
+        }
+
+    @classmethod
+    def of_json(cls, values: Mapping[str, Any]) -> "Cut":
+        """The cut of a corpus that is there; its files of ids lie beside it."""
+        return cls(_FILTERS.validate_python(values), tuple(values.get("languages", ())))
+
+
+def wanted_ids(path: Path) -> Ids:
+    """The ids in a file, one a line; errors as for `raw_lines`."""
+    lines = (raw.decode("utf-8", "replace") for _, raw, _ in raw_lines(path))
+    return Ids(map(canonical_id, lines))
+
+
+def library_entries(path: Path) -> list[Paper]:
+    """The entries of a bibliography that can be read; errors as for `recognise`."""
+    if not path.is_file():
+        raise SourceError(f"{path} is no file", "Give a bibliography: BibTeX, RIS or CSL-JSON.")
+    return papers_in(path)
+
+
+def digest_of_line(raw: bytes) -> str:
+    """A number by which a record is recognised that did not change."""
+    return str(int.from_bytes(hashlib.blake2b(raw.strip(), digest_size=8).digest()) % 10**18)
+
+
+Notes = defaultdict[str, Ids]
+"""What is noted of the records of a file: ids, by what they are."""
+
+Keeps = Callable[[RawRecord, Notes], bool]
+"""Whether a record is kept; what else is worth knowing of it is noted."""
+
+Sieve = Callable[[], Keeps]
+"""Loads the ids that are needed, where the records are read: a partial of one of the following functions."""
+
+
+def kept_papers(
+    cut: Cut,
+    wanted: Path | None = None,
+    near: Path | None = None,
+    before: Path | None = None,
+    digests: Path | None = None,
+) -> Keeps:
+    """Keeps the papers of a cut, and notes them as `kept`.
+
+    Args:
+        cut: The cut.
+        wanted: A file with the `names_of` papers, of which one must be there.
+        near: A file of ids, of which the paper's own must be one.
+        before: A file of the ids that were kept before: those that do not stay are noted as `left`.
+        digests: A file of `digest_of_line` of records that are here: they are not kept again.
+    """
+    wanted_names, near_ids, ids_before, lines = (loaded(path) for path in (wanted, near, before, digests))
+    ids_before = ids_before or Ids()
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        kept = False
+        for paper in _papers_of(record):
+            if (
+                passes(paper, cut.filters)
+                and (not cut.languages or record.language in cut.languages)
+                and (near_ids is None or paper.paper_id in near_ids)
+                and (wanted_names is None or any(name in wanted_names for name in names_of(paper)))
+            ):
+                notes["kept"].add(paper.paper_id)
+                kept = True
+            elif paper.paper_id in ids_before:
+                notes["left"].add(paper.paper_id)
+        return kept and (lines is None or digest_of_line(record.raw) not in lines)
+
+    return keeps
+
+
+def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
+    """Keeps what is about kept papers. Notes these papers as `about`, and the keys of records, if they have some.
+
+    Args:
+        kept: A file of the ids of kept papers.
+        before: A file of the keys that were kept before. What changed in these records is kept, whatever it is about.
+    """
+    ids, keys = loaded(kept) or Ids(), loaded(before) or None
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        if record.paper_id not in ids and (keys is None or record.key not in keys):
+            return False
+        if record.key is not None:
+            notes["keys"].add(record.key)
+        elif record.paper_id is not None:
+            notes["about"].add(record.paper_id)
+        return True
+
+    return keeps
+
+
+def kept_deletions(path: Path) -> Keeps:
+    """Keeps deletions of the records whose keys are in a file; these keys are noted as `deleted`."""
+    ids = loaded(path) or Ids()
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        keys = [one.key for one in record.records if isinstance(one, Deletion) and one.key in ids]
+        for key in keys:
+            notes["deleted"].add(key)
+        return bool(keys)
+
+    return keeps
+
+
+def seeds_of(bibliography: Path) -> Keeps:
+    """Keeps nothing: notes the papers of a bibliography as `seeds`, and the entries that they are as `entries`.
+
+    They share an identifier, or the title, an author and nearly the year.
+    """
+    entries: defaultdict[str, list[Paper]] = defaultdict(list)
+    for entry in library_entries(bibliography):
+        for name in look_up_names(entry.title, entry.external_ids):
+            entries[name].append(entry)
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        for paper in _papers_of(record):
+            for name in look_up_names(paper.title, paper.external_ids) & entries.keys():
+                for entry in entries[name]:
+                    if not is_title(name) or alike(entry, paper):
+                        notes["seeds"].add(paper.paper_id)
+                        notes["entries"].add(entry.paper_id)
+        return False
+
+    return keeps
+
+
+def neighbours_of(around: Path) -> Keeps:
+    """Keeps nothing: notes as `near` the papers that one of some papers cites, and those that cite one."""
+    ids = loaded(around) or Ids()
+
+    def keeps(record: RawRecord, notes: Notes) -> bool:
+        for one in record.records:
+            if isinstance(one, Citation) and one.cited_id is not None:
+                if one.citing_id in ids:
+                    notes["near"].add(one.cited_id)
+                if one.cited_id in ids:
+                    notes["near"].add(one.citing_id)
+        return False
+
+    return keeps
+
+
+def _papers_of(record: RawRecord) -> Iterator[Paper]:
+    return (one for one in record.records if isinstance(one, Paper))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +326,9 @@ class Place:
         part = CORPORA[self.corpus]
         # The manners are for public servers: one on this machine is asked without waiting.
         if self.url and urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1"):
-            return part(FileWeb(patience=0.01), self.url)
+            return part(Web(patience=0.01), self.url)
         pace = Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)
-        return part(FileWeb(pace=pace), self.url)
+        return part(Web(pace=pace), self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +389,8 @@ class Part(BaseModel):
     name: str
     format: str
     bytes: int = 0
-    read: int
-    kept: int
+    read: int = 0
+    kept: int = 0
     bad: int = 0
     size: int = 0
     first_bad: str = ""
@@ -159,32 +413,6 @@ class Manner:
     on_note: Note = no_note
 
 
-def fetch_files(stage: str, files: Sequence[RemoteFile], job: Job, manner: Manner) -> list[Part]:
-    """The parts that some files of a dataset give, in their order. A file that is there is not fetched again.
-
-    Args:
-        stage: The name of the work, for progress.
-        files: The files.
-        job: What to do with each.
-        manner: How to fetch.
-
-    Raises:
-        WebError: A file cannot be fetched.
-        BuildError: Too many records are bad, the disk is full, or a process died.
-    """
-    corpus, rejected = job.place.open(), Rejected(manner.max_bad)
-    workers = min(manner.workers or corpus.workers, corpus.workers)
-    parts: dict[int, Part] = {}
-    with contextlib.closing(outcomes_of(functools.partial(read_part, job), files, workers)) as outcomes:
-        for number, part in outcomes:
-            parts[number] = part
-            rejected.add(part.read, part.bad, part.first_bad)
-            manner.on_progress(f"fetching {stage}", len(parts), len(files))
-            rejected.check(len(parts) / len(files))
-    rejected.check()
-    return [parts[number] for number in range(len(files))]
-
-
 def read_part(job: Job, file: RemoteFile) -> Part:
     """Fetches a file and keeps what its job says, unless that was done. What came broken is fetched again, a few times.
 
@@ -203,16 +431,13 @@ def read_part(job: Job, file: RemoteFile) -> Part:
         else:
             write_bytes(receipt, part.model_dump_json().encode())
             return part
-    raise WebError(
-        f"{file.dataset}/{file.name} came broken {TRIES} times ({reason})",
-        "Try again later: it goes on with this file.",
-    )
+    fault = f"{file.dataset}/{file.name} came broken {TRIES} times ({reason})"
+    raise WebError(fault, "Try again later: it goes on with this file.")
 
 
 def _read_once(job: Job, file: RemoteFile) -> Part:
     corpus, notes, keeps = job.place.open(), Notes(Ids), job.sieve()
-    read = kept = bad = 0
-    first_bad, shard = "", f"{file.dataset}/{file.name}"
+    counts, first_bad, shard = Counter[str](), "", f"{file.dataset}/{file.name}"
     is_packed = file.name.endswith(".gz")
     path = job.out / (file.name if is_packed else f"{file.name}.gz")
     with (
@@ -225,13 +450,13 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
         stream = Stream(chunks)
         for record in corpus.records(file, stream.lines(is_packed=is_packed)):
             if fault := record.bad:
-                bad += 1
+                counts["bad"] += 1
                 first_bad = first_bad or fault_at(shard, record.number, fault.reason)
                 write_bad(quarantine_line(shard, record.number, fault))
                 continue
-            read += 1
+            counts["read"] += 1
             if keeps(record, notes):
-                kept += 1
+                counts["kept"] += 1
                 write_kept(record.raw.removesuffix(b"\n"))
             if job.most is not None and stream.bytes >= job.most:
                 break
@@ -239,21 +464,13 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
             expected = stream.bytes if file.bytes is None else file.bytes
             if stream.bytes != expected or (is_packed and not stream.bytes):
                 raise EOFError(f"{stream.bytes:,} of {expected:,} bytes came")
-    if not kept:
+    size = path.stat().st_size if counts["kept"] else 0
+    if not size:
         path.unlink()
     for label, ids in notes.items():
         ids.save(job.notes / f"{file.name}.{label}")
-    return Part(
-        dataset=file.dataset,
-        name=path.name,
-        format=file.format,
-        bytes=stream.bytes,
-        read=read,
-        kept=kept,
-        bad=bad,
-        size=path.stat().st_size if kept else 0,
-        first_bad=first_bad,
-    )
+    facts: dict[str, Any] = {"dataset": file.dataset, "name": path.name, "format": file.format, **counts}
+    return Part(**facts, bytes=stream.bytes, size=size, first_bad=first_bad)
 
 
 class Stream(io.RawIOBase):
@@ -329,20 +546,33 @@ class Passes:
         self._place, self._update = place, update
         self._parts: list[Part] = []
 
-    def read(self, dataset: str, files: Iterable[RemoteFile], sieve: Sieve, *, stage: str = "") -> None:
-        """Reads the files of a dataset.
+    def read(self, dataset: str, files: Sequence[RemoteFile], sieve: Sieve, *, stage: str = "") -> None:
+        """Reads the files of a dataset. A file that was read is not fetched again.
 
         Args:
             dataset: The dataset.
             files: Its files, and others, which are left out.
             sieve: Which records are kept.
             stage: A name for a pass that only looks at records; without one, what is kept is written.
+
+        Raises:
+            WebError: A file cannot be fetched.
+            BuildError: Too many records are bad, the disk is full, or a process died.
         """
-        notes = self.work / NOTES / (stage or dataset)
+        files, notes = [file for file in files if file.dataset == dataset], self.work / NOTES / (stage or dataset)
         out = notes if stage else self.work / dataset
         job = Job(self._place, self._update.end, self._update.begin, sieve, notes, out)
-        parts = fetch_files(stage or dataset, [file for file in files if file.dataset == dataset], job, self.manner)
-        self._parts += [] if stage else parts
+        most, rejected = self.corpus.workers, Rejected(self.manner.max_bad)
+        workers = min(self.manner.workers or most, most)
+        parts: dict[int, Part] = {}
+        with contextlib.closing(outcomes_of(functools.partial(read_part, job), files, workers)) as outcomes:
+            for number, part in outcomes:
+                parts[number] = part
+                rejected.add(part.read, part.bad, part.first_bad)
+                self.manner.on_progress(f"fetching {stage or dataset}", len(parts), len(files))
+                rejected.check(len(parts) / len(files))
+        rejected.check()
+        self._parts += [] if stage else [parts[number] for number in range(len(files))]
 
     def ids(self, label: str, *stages: str) -> Ids:
         """The ids of a kind that were noted in some passes, which are called by their stages or datasets."""
@@ -382,9 +612,8 @@ class Passes:
         all_ids = self.noted("known", papers | now)
         if not len(papers | now):
             remove(self.work)
-            raise InputError(
-                "no paper of the release is of this cut", "Check the spelling of fields and venues, or ask for less."
-            )
+            remedy = "Check the spelling of fields and venues, or ask for less."
+            raise InputError("no paper of the release is of this cut", remedy)
         for name in mains:
             self.read(name, update.deletions, functools.partial(kept_deletions, all_ids))
         deleted = self.ids("deleted", *mains)
@@ -402,9 +631,8 @@ class Passes:
         gone = papers - now
         self._remove(mains[0], gone - deleted)
         if len(gone) > _MANY * len(papers):
-            self.manner.on_note(
-                f"The update to {update.end} removed {len(gone):,} of {len(papers):,} papers: is the release whole?"
-            )
+            removed = f"The update to {update.end} removed {len(gone):,} of {len(papers):,} papers"
+            self.manner.on_note(f"{removed}: is the release whole?")
         self._write_quarantine()
         return Step(
             release=update.end,
@@ -612,10 +840,8 @@ def check_free(out: Path) -> None:
     """Raises InputError unless a corpus can be made there."""
     if KIND.is_at(out):
         corpus = FetchedCorpus.read(out)
-        raise InputError(
-            f"{out} holds {corpus.source} already, release {corpus.release}",
-            f"Bring it up to date: citerec corpus update {out}. Or give another --out.",
-        )
+        remedy = f"Bring it up to date: citerec corpus update {out}. Or give another --out."
+        raise InputError(f"{out} holds {corpus.source} already, release {corpus.release}", remedy)
     KIND.check_place(out)
 
 
@@ -642,10 +868,8 @@ def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
         check_free(plan.out)
         before = unfinished(plan.out)
         if before and before != {"citerec": __version__, **plan.identity}:
-            raise InputError(
-                f"{work} holds other work that was not finished: {before.get('corpus')} {before.get('release')}",
-                f"Repeat that command to finish it, or remove {work}, or give another --out.",
-            )
+            fault = f"{work} holds other work that was not finished: {before.get('corpus')} {before.get('release')}"
+            raise InputError(fault, f"Repeat that command to finish it, or remove {work}, or give another --out.")
         journal = Journal(work, plan.identity)
         if not journal.notes.get("is_whole"):
             _get(plan, work, manner).write(work)

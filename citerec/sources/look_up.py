@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import re
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
@@ -12,22 +13,23 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
+from xml.etree.ElementTree import Element
 
 import orjson
 from pydantic import Field
 from requests import Response, Session
 
-from citerec.corpus import csl, openalex, s2ag
-from citerec.corpus.matching import alike, canonical_id, doi_in, plain_title
-from citerec.corpus.reading import read_list, read_text
+from citerec.corpus import arxiv, csl, openalex, s2ag
+from citerec.corpus.base import paper_of
+from citerec.corpus.matching import alike, arxiv_in, canonical_id, doi_in, doi_of_address, keys_of, plain_title, year_in
+from citerec.corpus.reading import plain, read_id, read_list, read_object, read_plain, read_strings, read_text
 from citerec.corpus.venues import same_venue
 from citerec.errors import ServiceError, SettingsError
-from citerec.files.http import BUSY, Pace, Web, WebError
+from citerec.files.http import BUSY, Pace, Web, WebError, read_xml
 from citerec.files.registry import Registry
 from citerec.files.text import one_line
-from citerec.records import NO_FILTERS, Filters, Paper
+from citerec.records import NO_FILTERS, Filters, Known, Notice, Paper
 from citerec.settings import PartSettings, live_folder
-from citerec.sources.known import Known, Notice
 
 PAGE = 100
 """Papers of one request: as many as all services allow."""
@@ -38,6 +40,13 @@ _SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compa
 _LACKS = 404
 _LISTED = 5  # papers that are compared with the one that is looked for
 _SHOWN = 120  # characters of what a service says
+_ATOM, _ARXIV = "{http://www.w3.org/2005/Atom}", "{http://arxiv.org/schemas/atom}"
+_SMALL, _MOST_WORDS = 3, 12  # letters of words of titles that arXiv is not asked for, and words that it is asked for
+_ACCEPTED = re.compile(
+    r"\b(?:accepted|published|presented|appear\w*)\s+(?:at|in|to|by|as|for)\s+(?:the\s+)?([^,;.]+)", re.I
+)
+_WITHDRAWN = re.compile(r"\bwithdrawn\b", re.IGNORECASE)
+_NUMBER = re.compile(r" \d{4}$")  # it tells authors of one name apart in DBLP
 
 Item = TypeVar("Item")
 
@@ -116,9 +125,9 @@ class LookUp(ABC):
         key: The environment variable that holds a key; empty if it takes none.
         keys_from: Where keys are given out.
         url: Its usual address.
-        envelope: Under which key of its answers the record or list is; empty if the answer is it.
+        envelope: Under which keys of its answers, one in the other, the record or list is; none if the answer is it.
         lists: Under which key of these the papers are.
-        by_doi: The path of the paper with a DOI, which takes the place of {}.
+        by_doi: The path of the paper with a DOI, which takes the place of {}; empty if it is not asked by DOI.
         fields: The parameters that name the fields of a record.
     """
 
@@ -127,9 +136,9 @@ class LookUp(ABC):
     key: ClassVar[str] = ""
     keys_from: ClassVar[str] = ""
     url: ClassVar[str]
-    envelope: ClassVar[str] = ""
+    envelope: ClassVar[tuple[str, ...]] = ()
     lists: ClassVar[str]
-    by_doi: ClassVar[str]
+    by_doi: ClassVar[str] = ""
     fields: ClassVar[dict[str, str]] = {}
 
     def __init__(self, manners: Manners) -> None:
@@ -178,21 +187,13 @@ class LookUp(ABC):
     def paper_of(record: Mapping[str, Any], /) -> Paper:
         """The paper of a record; a ValueError if it cannot be read, or is not of a paper."""
 
-    def paper(self, doi: str) -> Paper | None:
-        """The paper with a DOI; None if the service has none. Errors as for `search`."""
-        return next(readable([self._with_doi(doi)], self.paper_of), None)
-
     def find(self, papers: Sequence[Paper]) -> list[Paper | None]:
         """What the service knows of some papers, in order, None for what it lacks; errors as for `search`.
 
-        They are known by DOI, or else by title, authors and year.
+        They are known by id, or else by title, authors and year.
         """
-        return [self._found(paper) for paper in papers]
-
-    def _found(self, paper: Paper) -> Paper | None:
-        if (doi := doi_in(paper.external_ids.get("DOI", ""))) and (known := self.paper(doi)):
-            return known
-        return self.most_alike(paper)
+        by_id = (next(readable([self.by_id(paper)], self.paper_of), None) for paper in papers)
+        return [known or self.most_alike(paper) for known, paper in zip(by_id, papers, strict=True)]
 
     def most_alike(self, paper: Paper) -> Paper | None:
         """The paper by title, authors and year; None if it lists none. Errors as for `search`."""
@@ -226,11 +227,8 @@ class LookUp(ABC):
 
     def by_id(self, paper: Paper) -> Mapping[str, Any] | None:
         """Its record with an id of a paper; None if it has none. Errors as for `search`."""
-        doi = doi_in(paper.external_ids.get("DOI", ""))
-        return self._with_doi(doi) if doi else None
-
-    def _with_doi(self, doi: str) -> Mapping[str, Any] | None:
-        return self.answer(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True)
+        doi = doi_in(paper.external_ids.get("DOI", "")) if self.by_doi else ""
+        return self.answer(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True) if doi else None
 
     def titled(self, paper: Paper) -> list[Known]:
         """The first that it lists for a paper's title, best first; by default of `search`. Errors as for that."""
@@ -272,10 +270,8 @@ class LookUp(ABC):
 
     def strange(self) -> ServiceError:
         """The error for an answer of another kind."""
-        return ServiceError(
-            f"{self._host} answered something else than a list of papers as JSON",
-            f"Is there a proxy or a login page in between? Try again later, {self.manners.otherwise}",
-        )
+        remedy = f"Is there a proxy or a login page in between? Try again later, {self.manners.otherwise}"
+        return ServiceError(f"{self._host} answered something else than a list of papers as JSON", remedy)
 
     def content(
         self, path: str, parameters: dict[str, str], *, may_lack: bool = False, body: Any = None
@@ -292,16 +288,16 @@ class LookUp(ABC):
                     return None
                 raise self._failed(error) from error
             except (sqlite3.Error, OSError) as error:
-                raise ServiceError(
-                    f"the answers of {self.title} cannot be kept in {live_folder()} ({error})",
-                    f"Remove this folder, or keep none: -c {self.manners.section}.keep_days=0",
-                ) from error
+                remedy = f"Remove this folder, or keep none: -c {self.manners.section}.keep_days=0"
+                fault = f"the answers of {self.title} cannot be kept in {live_folder()} ({error})"
+                raise ServiceError(fault, remedy) from error
 
     def read(self, content: bytes) -> dict[str, Any] | None:
         """The object that an answer has, if what it lists is a list; None for anything else."""
         with contextlib.suppress(orjson.JSONDecodeError, TypeError, KeyError):
             answer = orjson.loads(content)
-            answer = answer[self.envelope] if self.envelope else answer
+            for key in self.envelope:
+                answer = answer[key]
             if isinstance(answer, dict) and isinstance(answer.get(self.lists) or [], list):
                 return answer
         return None
@@ -309,9 +305,8 @@ class LookUp(ABC):
     def _failed(self, error: WebError) -> ServiceError:
         if error.status is None:
             what = f"cannot be reached ({type(error.__cause__).__name__})"
-            remedy = (
-                f"Find a network, wait longer (-c {self.manners.section}.timeout=SECONDS), {self.manners.otherwise}"
-            )
+            waiting = f"wait longer (-c {self.manners.section}.timeout=SECONDS)"
+            remedy = f"Find a network, {waiting}, {self.manners.otherwise}"
         else:
             answer = self.read(error.content) or {}
             said = next((answer[name] for name in ("message", "error") if isinstance(answer.get(name), str)), "")
@@ -379,8 +374,8 @@ class SemanticScholar(LookUp):
         """The id by which it is asked for a paper; None if the paper has none that it knows."""
         schemes = ("DOI", "DOI"), ("ArXiv", "ARXIV"), ("ACL", "ACL"), ("PubMed", "PMID")
         ids = {scheme.casefold(): value for scheme, value in paper.external_ids.items()}
-        if (arxiv := canonical_id(ids.get("doi", ""))).startswith("arxiv:"):
-            ids = {"arxiv": arxiv.removeprefix("arxiv:")}  # it does not know the DOIs that arXiv gives
+        if (preprint := canonical_id(ids.get("doi", ""))).startswith("arxiv:"):
+            ids = {"arxiv": preprint.removeprefix("arxiv:")}  # it does not know the DOIs that arXiv gives
         return next((f"{there}:{ids[here.casefold()]}" for here, there in schemes if here.casefold() in ids), None)
 
     def _with_ids(self, ids: Sequence[str]) -> list[Paper | None]:
@@ -475,7 +470,7 @@ class Crossref(LookUp):
     name = "crossref"
     title = "Crossref"
     url = "https://api.crossref.org"
-    envelope = "message"
+    envelope = ("message",)
     lists = "items"
     by_doi = "works/{}"
     paper_of = staticmethod(csl.parse_item)
@@ -506,15 +501,113 @@ class Crossref(LookUp):
         return {"mailto": email}, {}
 
 
+class Dblp(LookUp):
+    """DBLP. It lists publications that have all words, or words that begin with them."""
+
+    name = "dblp"
+    title = "DBLP"
+    url = "https://dblp.org"
+    envelope = ("result", "hits")
+    lists = "hit"
+    fields: ClassVar[dict[str, str]] = {"format": "json"}
+
+    def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:  # noqa: ARG002 - it has none
+        """Publications with all words."""
+        return self.page("search/publ/api", {"q": query, "h": str(PAGE), "f": str(offset), **self.fields})
+
+    def titled(self, paper: Paper) -> list[Known]:
+        """Publications with all words of the title."""
+        words = plain_title(paper.title)
+        asked = {"q": words, "h": str(_LISTED), **self.fields}
+        return self.known_in(self.listed("search/publ/api", asked)) if words else []
+
+    def has_venue(self, name: str) -> bool | None:
+        """Whether one of the venues that it lists for a name is of this name, or of one that means the same."""
+        found = self.listed("search/venue/api", {"q": plain_title(name), "h": str(_LISTED), **self.fields})
+        names = [read_object(one, "info").get(field) for one in found for field in ("venue", "acronym")]
+        return any(same_venue(name, other) for other in names if isinstance(other, str))
+
+    @staticmethod
+    def paper_of(record: Mapping[str, Any], /) -> Paper:
+        """The paper of a hit; RecordError if it cannot be read."""
+        info = read_object(record, "info")
+        named = read_object(info, "authors").get("author") or []
+        authors = read_list({"author": named if isinstance(named, list) else [named]}, "author", dict)
+        venue = info.get("venue")
+        address = read_plain(info, "ee") if isinstance(info.get("ee"), str) else ""
+        doi = doi_in(read_plain(info, "doi") or "") or doi_of_address(address or "")
+        return paper_of(
+            read_id(info, "key"),
+            {"DOI": doi, "ArXiv": arxiv_in(address or "")},
+            title=(read_plain(info, "title") or "").removesuffix("."),
+            year=year_in(read_plain(info, "year") or ""),
+            venue=" ".join(read_strings(info, "venue")) if isinstance(venue, list) else read_plain(info, "venue"),
+            authors=tuple(_NUMBER.sub("", plain(str(one.get("text") or ""))) for one in authors),
+        )
+
+
+class ArxivSearch(LookUp):
+    """arXiv's API."""
+
+    name = "arxiv"
+    title = "arXiv"
+    url = "https://export.arxiv.org/api"
+    lists = "entries"
+    paper_of = staticmethod(arxiv.parse_paper)
+
+    def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:  # noqa: ARG002 - it has none
+        """Preprints with all words."""
+        asked = " AND ".join(f"all:{word}" for word in plain_title(query).split())
+        return self.page("query", {"search_query": asked, "start": str(offset), "max_results": str(PAGE)})
+
+    def titled(self, paper: Paper) -> list[Known]:
+        """Preprints with the first words of the title."""
+        words = [word for word in plain_title(paper.title).split() if len(word) > _SMALL][:_MOST_WORDS]
+        asked = {"search_query": " AND ".join(f"ti:{word}" for word in words), "max_results": str(_LISTED)}
+        return self.known_in(self.listed("query", asked)) if words else []
+
+    def by_id(self, paper: Paper) -> Mapping[str, Any] | None:
+        """The preprint with the arXiv id of a paper, or with a DOI that arXiv gave."""
+        names = sorted(keys_of(paper))
+        own = next((name for name in names if name.startswith("arxiv:")), "").removeprefix("arxiv:")
+        return next(iter(self.listed("query", {"id_list": own})), None) if own else None
+
+    def notices_of(self, record: Mapping[str, Any]) -> Iterator[Notice]:
+        """Whether its authors took it back."""
+        if _WITHDRAWN.search(record["comments"]):
+            yield Notice("retraction", f"https://arxiv.org/abs/{record['id']}", self.title)
+
+    def read(self, content: bytes) -> dict[str, Any] | None:
+        """The entries of a feed, as lines of arXiv's metadata file; None for what is no feed."""
+        feed = read_xml(content)
+        if feed is None or feed.tag != f"{_ATOM}feed":
+            return None
+        return {"entries": list(map(_entry, feed.iterfind(f"{_ATOM}entry")))}
+
+
+def _entry(entry: Element) -> dict[str, Any]:
+    """An entry as a line of the metadata file. Where a comment says that it was accepted, that is its journal."""
+    said = one_line(entry.findtext(f"{_ARXIV}comment") or "")
+    accepted = _ACCEPTED.search(said)
+    names = (one_line(author.findtext(f"{_ATOM}name") or "") for author in entry.iterfind(f"{_ATOM}author"))
+    return {
+        "id": arxiv_in(entry.findtext(f"{_ATOM}id") or ""),
+        "title": one_line(entry.findtext(f"{_ATOM}title") or ""),
+        "abstract": one_line(entry.findtext(f"{_ATOM}summary") or ""),
+        "doi": entry.findtext(f"{_ARXIV}doi"),
+        "journal-ref": entry.findtext(f"{_ARXIV}journal_ref") or (accepted[1] if accepted else None),
+        "authors_parsed": [[name] for name in names if name],
+        "versions": [{"created": entry.findtext(f"{_ATOM}published")}],
+        "categories": " ".join(one.get("term", "") for one in entry.iterfind(f"{_ATOM}category")),
+        "comments": said,
+    }
+
+
 @contextlib.contextmanager
 def opened(names: Iterable[str], manners: Callable[[str], Manners]) -> Iterator[list[LookUp]]:
     """The services of some names, asked in manners of their own, until the end of the block."""
-    services = [LOOK_UPS[name](manners(name)) for name in names]
-    try:
-        yield services
-    finally:
-        for service in services:
-            service.close()
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(contextlib.closing(LOOK_UPS[name](manners(name)))) for name in names]
 
 
 def notice_kind(words: str) -> str:
@@ -538,8 +631,8 @@ LOOK_UPS: Registry[type[LookUp]] = Registry(
         "crossref": "citerec.sources.look_up:Crossref",
         "openalex": "citerec.sources.look_up:OpenAlex",
         "s2": "citerec.sources.look_up:SemanticScholar",
-        "dblp": "citerec.sources.dblp:Dblp",
-        "arxiv": "citerec.sources.arxiv_search:ArxivSearch",
+        "dblp": "citerec.sources.look_up:Dblp",
+        "arxiv": "citerec.sources.look_up:ArxivSearch",
     },
 )
 """The web services that can be asked for papers, by name."""

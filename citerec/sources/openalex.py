@@ -10,8 +10,8 @@ from typing import Any
 
 from citerec.corpus.openalex import HEADER_OF_DELETED, parse_deleted, parse_work
 from citerec.corpus.reading import BadRecord, tried
-from citerec.files.http import WebError
-from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records, size_of
+from citerec.files.http import WebError, size_of
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 
 WORKS, DELETED = "openalex", "openalex-deleted"
 _FOLDER = "data/jsonl/works"
@@ -46,14 +46,14 @@ class OpenAlex(Corpus):
         works = Dataset("works", "Titles, abstracts, authors, venues, topics, citation counts and references", size)
         return Release(newest, (works,), "CC0 1.0: no conditions. OpenAlex asks to be cited (arXiv:2205.01833).")
 
-    def files(self, release: str, dataset: str) -> list[RemoteFile]:
+    def files(self, release: str, _dataset: str) -> list[RemoteFile]:
         """The parts of the snapshot, those that changed last at the end."""
-        return [file for _, file in self._parts(release)[1] if file.dataset == dataset]
+        return [file for _, file in self._parts(release)[1]]
 
-    def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
+    def updates(self, since: str, _datasets: Sequence[str]) -> list[Update]:
         """One update: the partitions after a release, and the works that were deleted or merged."""
         newest, parts = self._parts()
-        upserts = tuple(file for day, file in parts if day > since and file.dataset in datasets)
+        upserts = tuple(file for day, file in parts if day > since)
         return [Update(since, newest, upserts, self._deletions())] if upserts else []
 
     def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
@@ -67,9 +67,8 @@ class OpenAlex(Corpus):
             parts = sorted(map(self._part, manifest["files"]), key=lambda part: part[1].name)
             newest = max(day for day, _ in parts)
         except (KeyError, TypeError, AttributeError, ValueError):
-            raise WebError(
-                "OpenAlex's manifest has another form than citerec knows", "Is there a newer citerec?"
-            ) from None
+            fault = "OpenAlex's manifest has another form than citerec knows"
+            raise WebError(fault, "Is there a newer citerec?") from None
         self.check_release(release, [newest])
         return newest, parts
 

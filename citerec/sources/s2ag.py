@@ -18,15 +18,13 @@ from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile
 
 _GIGABYTE = 10**9
 # The sizes of a recent release: the interface does not say any.
-_DATASETS = {
-    "papers": Dataset("papers", "titles, authors, venues, years, fields of study, counts of citations", 49 * _GIGABYTE),
-    "abstracts": Dataset("abstracts", "abstracts", 26 * _GIGABYTE),
-    "tldrs": Dataset("tldrs", "summaries in a sentence", 6 * _GIGABYTE),
-    "citations": Dataset("citations", "who cites whom, with the sentences and intents", 359 * _GIGABYTE),
-    "embeddings-specter_v2": Dataset(
-        "embeddings-specter_v2", "vectors made by SPECTER2, 768 numbers each", is_default=False
-    ),
-}
+_DATASETS = (
+    Dataset("papers", "titles, authors, venues, years, fields of study, counts of citations", 49 * _GIGABYTE),
+    Dataset("abstracts", "abstracts", 26 * _GIGABYTE),
+    Dataset("tldrs", "summaries in a sentence", 6 * _GIGABYTE),
+    Dataset("citations", "who cites whom, with the sentences and intents", 359 * _GIGABYTE),
+    Dataset("embeddings-specter_v2", "vectors made by SPECTER2, 768 numbers each", is_default=False),
+)
 _ASK = "Ask for one at https://www.semanticscholar.org/product/api and set S2_API_KEY to it."
 
 Value = TypeVar("Value")
@@ -43,7 +41,7 @@ class SemanticScholar(Corpus):
     key = "S2_API_KEY"
     url = "https://api.semanticscholar.org/datasets/v1"
     pause = 1.0
-    joins = frozenset(_DATASETS) - {"papers"}
+    joins = frozenset(dataset.name for dataset in _DATASETS) - {"papers"}
     citations = "citations"
 
     def releases(self) -> list[str]:
@@ -92,7 +90,7 @@ class SemanticScholar(Corpus):
 
     def _release(self, answer: Any) -> Release:
         listed = {entry["name"] for entry in answer["datasets"]}
-        datasets = tuple(dataset for dataset in _DATASETS.values() if dataset.name in listed)
+        datasets = tuple(dataset for dataset in _DATASETS if dataset.name in listed)
         return Release(str(answer["release_id"]), datasets, str(answer.get("README") or self.licence))
 
     def _answer(self, path: str, read: Callable[[Any], Value], *, needs_key: bool = False) -> Value:
@@ -107,9 +105,8 @@ class SemanticScholar(Corpus):
                 raise InputError(f"{self.name} refused the key in {self.key} ({error.status})", _ASK) from None
             raise
         except (LookupError, TypeError, AttributeError, ValueError):
-            raise WebError(
-                f"{self.name} answered {path} in another form than it documents", "Try again later."
-            ) from None
+            fault = f"{self.name} answered {path} in another form than it documents"
+            raise WebError(fault, "Try again later.") from None
 
 
 def _files(dataset: str, kind: str, links: Sequence[str]) -> list[RemoteFile]:

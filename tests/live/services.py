@@ -26,16 +26,12 @@ def graph_paper(paper: Mapping[str, Any]) -> dict[str, Any]:
     """A paper as the Graph API writes it."""
     number = paper["corpusid"]
     return {
+        **{name: paper[name] for name in ("title", "abstract", "venue", "year", "authors")},
         "paperId": f"{number:040x}",
         "corpusId": number,
         "externalIds": {"DOI": f"10.5555/{number}", "CorpusId": number},
-        "title": paper["title"],
-        "abstract": paper["abstract"],
         "tldr": {"model": "tldr@v2.0.0", "text": f"On {paper['title']}."},
-        "venue": paper["venue"],
         "journal": None,
-        "year": paper["year"],
-        "authors": paper["authors"],
         "citationCount": paper["citationcount"],
         "s2FieldsOfStudy": paper["s2fieldsofstudy"],
     }

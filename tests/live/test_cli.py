@@ -40,16 +40,12 @@ def test_contexts_are_answered_and_drafts_filled(citerec_here: Citerec, services
     assert (tmp_path / "refs.bib").read_text().startswith("@inproceedings{vaswani2017attention,")
 
 
-def test_what_is_about_an_index_is_refused(citerec_here: Citerec, services: Services, tmp_path: Path) -> None:
+def test_what_is_refused_and_fails_is_one_line(citerec_here: Citerec, services: Services, tmp_path: Path) -> None:
     (tmp_path / "draft.md").write_text("Attention [@?].\n")
     refused = citerec_here("recommend", SENTENCE, "--cited", "refs.bib", *live(services))
     one_line(refused, 2, "--cited goes with --index only")
     refused = citerec_here("fill", "draft.md", "--bib", "refs.bib", "--citing", "7", *live(services))
     one_line(refused, 2, "--citing goes with --index only")
     assert services.asked == []
-
-
-def test_failures_are_one_line(citerec_here: Citerec, services: Services) -> None:
     services.bad = [sent({"message": "Forbidden"}, 403)]
-    ask = ("recommend", SENTENCE, *live(services))
-    one_line(citerec_here(*ask), 2, "S2_API_KEY")
+    one_line(citerec_here("recommend", SENTENCE, *live(services)), 2, "S2_API_KEY")

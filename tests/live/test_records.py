@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from citerec.contexts.topic import topic_of
 from citerec.errors import ServiceError
-from citerec.records import Context, Filters
+from citerec.records import Context, Filters, Paper
 from citerec.retrieve.live import queries_of, words_of
 from citerec.sources.look_up import LOOK_UPS, LookUp, Manners, SemanticScholar, readable
 from tests.live.services import demo_papers, graph_paper, sent, work
@@ -61,12 +61,13 @@ def look_up(server: Server, name: str, path: str, answer: Any) -> LookUp:
 )
 def test_a_paper_by_doi(server: Server, name: str, path: str, answer: Any, title: str) -> None:
     asking = look_up(server, name, path, answer)
-    paper = asking.paper("10.1/a(b)")
-    assert paper is not None and paper.title == title
-    assert asking.paper("10.1/unknown") is None
+    known, unknown = (Paper("", external_ids={"DOI": doi}) for doi in ("10.1/a(b)", "10.1/unknown"))
+    record = asking.by_id(known)
+    assert record is not None and asking.paper_of(record).title == title
+    assert asking.by_id(unknown) is None
     assert all(("mailto=me%40example.org" in asked) == (name != "s2") for asked, _ in server.asked)
     with pytest.raises(ServiceError, match="something else"):
-        look_up(server, name, path, []).paper("10.1/a(b)")
+        look_up(server, name, path, []).by_id(known)
 
 
 def test_what_crossref_lists(server: Server) -> None:

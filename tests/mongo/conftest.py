@@ -13,8 +13,7 @@ from pymongo import MongoClient
 
 from citerec.corpus.base import Shard, find_shards
 from citerec.corpus.ingest import ingest
-from citerec.corpus.store import PaperStore
-from citerec.corpus.stores import open_store
+from citerec.corpus.store import PaperStore, open_store
 from tests.conftest import s2ag_paper, write_lines
 
 REAL = "CITEREC_TEST_MONGODB_URI"

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from citerec.corpus import mongo_store
-from citerec.corpus.store import changes_of
-from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
+from citerec.corpus.store import PASSWORD, USERNAME, address_of, changes_of, is_mongodb, name_of, open_store
 from citerec.errors import InputError
 from citerec.records import PaperText
 from tests.conftest import write_lines

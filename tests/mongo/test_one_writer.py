@@ -12,8 +12,7 @@ import pytest
 
 from citerec.corpus import mongo_store
 from citerec.corpus.base import REMOVED, Shard
-from citerec.corpus.store import SqliteStore, StoreError, changes_of
-from citerec.corpus.stores import open_store
+from citerec.corpus.store import SqliteStore, StoreError, changes_of, open_store
 from citerec.errors import InputError
 from citerec.records import Paper
 from tests.conftest import write_lines

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from citerec.corpus.base import FORMATS, find_shards
 from citerec.records import Deletion, Paper
-from citerec.sources.base import Cut
-from citerec.sources.fetch import FetchedCorpus, Manner, Place, get_corpus, make_plan
+from citerec.sources.fetch import Cut, FetchedCorpus, Manner, Place, get_corpus, make_plan
 
 ALONE = Manner(workers=1)
 

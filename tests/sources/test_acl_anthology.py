@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from citerec.files.http import WebError
+from citerec.files.http import Web, WebError
 from citerec.records import Filters
 from citerec.sources.acl_anthology import Anthology
-from citerec.sources.base import Cut, FileWeb
-from citerec.sources.fetch import update_corpus
+from citerec.sources.fetch import Cut, update_corpus
 from tests.loopback import Site, send
 from tests.source_records import ENTRY, HEADER, VOLUME
 from tests.sources.helpers import ALONE, fetched, papers_of
@@ -44,5 +43,5 @@ def test_a_server_that_does_not_say_when() -> None:
     for header in ({}, {"Last_Modified": "yesterday"}):
         site.pages[FILE] = send(**header)
         with pytest.raises(WebError, match="does not say when"):
-            Anthology(FileWeb(patience=0), site.url).releases()
+            Anthology(Web(patience=0), site.url).releases()
     site.stop()

@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from citerec.errors import InputError
-from citerec.files.http import WebError
+from citerec.files.http import ChangedError, Web, WebError
 from citerec.records import Paper
 from citerec.sources.arxiv import Arxiv
-from citerec.sources.base import ChangedError, FileWeb, RemoteFile
+from citerec.sources.base import RemoteFile
 from citerec.sources.fetch import update_corpus
 from tests.loopback import Answer, Server, send
 from tests.source_records import preprint
@@ -29,10 +29,9 @@ def answer(inside: str, today: str = "2026-11-23") -> bytes:
 
 def record(one: str, status: str = "") -> str:
     header = f"<header{status}><identifier>oai:arXiv.org:{one}</identifier><datestamp>2026-11-20</datestamp></header>"
-    return (
-        f"<record>{header}</record>"
-        if status
-        else f"""<record>{header}<metadata><arXiv xmlns="http://arxiv.org/OAI/arXiv/"><id>{one}</id>
+    if status:
+        return f"<record>{header}</record>"
+    return f"""<record>{header}<metadata><arXiv xmlns="http://arxiv.org/OAI/arXiv/"><id>{one}</id>
   <created>2007-04-02</created><updated>2008-07-24</updated>
   <authors><author><keyname>Bal\\'azs</keyname><forenames>C.</forenames></author>
   <author><keyname>Berger</keyname><forenames>E. L.</forenames><suffix>Jr.</suffix></author></authors>
@@ -40,7 +39,6 @@ def record(one: str, status: str = "") -> str:
   at {one}</title><categories>hep-ph cs.CL</categories><doi>10.1/a</doi>
   <abstract>  A calculation with $x &lt; 1$.
 </abstract></arXiv></metadata></record>"""
-    )
 
 
 DELETED = ' status="deleted"'
@@ -94,7 +92,7 @@ def interface() -> Iterator[Interface]:
 
 @pytest.fixture
 def arxiv(interface: Interface) -> Arxiv:
-    return Arxiv(FileWeb(patience=0), f"{interface.server.url}/oai")
+    return Arxiv(Web(patience=0), f"{interface.server.url}/oai")
 
 
 def lines_of(arxiv: Arxiv, file: RemoteFile) -> list[bytes]:
@@ -173,7 +171,7 @@ def test_a_metadata_file_on_this_machine(interface: Interface, tmp_path: Path, m
     path.write_bytes(b"".join(orjson.dumps(preprint(id=f"0704.100{one}")) + b"\n" for one in range(3)))
     os.utime(path, (1793620800, 1793620800))  # 2026-11-02, noon
     monkeypatch.setattr(Arxiv, "oai", f"{interface.server.url}/oai")
-    arxiv = Arxiv(FileWeb(patience=0), str(path))
+    arxiv = Arxiv(Web(patience=0), str(path))
     assert arxiv.releases() == ["2026-11-02"]
     (file,) = arxiv.files("2026-11-02", "papers")
     assert ids_of(arxiv, file) == ["0704.1000", "0704.1001", "0704.1002"]

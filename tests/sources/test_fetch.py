@@ -15,11 +15,10 @@ from citerec.index.build import BuildOptions, build_index
 from citerec.index.manifest import generation_of
 from citerec.index.vectors import DenseManifest, DenseOptions
 from citerec.records import Filters
-from citerec.sources.base import Cut
-from citerec.sources.fetch import FetchedCorpus, Manner, Place, get_corpus, make_plan, update_corpus
+from citerec.sources.fetch import Cut, FetchedCorpus, Manner, Place, get_corpus, make_plan, update_corpus
 from tests.corpus_server import FAULTS, KEY, S2agServer, State, cut_state, first_state, next_state, state_of
+from tests.sources.helpers import ALONE
 
-ALONE = Manner(workers=1)
 STATE = first_state(600)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from citerec.corpus.matching import acl_in, canonical_id, names_of
 from citerec.records import Paper
-from citerec.sources.base import Ids, loaded
+from citerec.sources.fetch import Ids, loaded
 
 IDS = st.one_of(
     st.integers(0, 10**17).map(str),

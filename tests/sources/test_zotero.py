@@ -70,8 +70,8 @@ class Library:
 
 @pytest.fixture
 def library(tmp_path: Path) -> Library:
-    made = Library(tmp_path / "Zotero" / "zotero.sqlite") if (tmp_path / "Zotero").mkdir() is None else None
-    assert made is not None
+    (tmp_path / "Zotero").mkdir()
+    made = Library(tmp_path / "Zotero" / "zotero.sqlite")
     made.add("AAAA1111", "journalArticle", ARTICLE, ("Sergey", "Brin"), ("Lawrence", "Page"))
     made.add("BBBB2222", "preprint", PREPRINT, ("Ashish", "Vaswani"))
     made.add("CCCC3333", "attachment", {"title": "PDF"})

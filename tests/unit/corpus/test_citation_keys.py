@@ -2,7 +2,7 @@ import pytest
 
 from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import bibtex_entry
-from citerec.corpus.citation_keys import citation_key, kind_of
+from citerec.corpus.citation_keys import ARTICLE, CONFERENCE, OTHER, PREPRINT, citation_key, kind_of
 from citerec.errors import InputError
 from citerec.records import Paper
 
@@ -47,21 +47,21 @@ def test_an_entry_of_the_author_keeps_all_but_its_key() -> None:
 
 
 VENUES = {
-    "article": """Journal of Machine Learning Research|IEEE Transactions on Information Theory|J. Mach. Learn. Res.|
+    ARTICLE: """Journal of Machine Learning Research|IEEE Transactions on Information Theory|J. Mach. Learn. Res.|
 ACM Trans. Inf. Syst.|Physical Review Letters|Psychological Review|Journal of Physics: Conference Series|
 Proceedings of the ACM on Human-Computer Interaction|Proceedings of the VLDB Endowment|TACL|SIGIR-FORUM|
 Proc. Natl. Acad. Sci. U.S.A.|Communications of the ACM""",
-    "conference": """Proceedings of the 43rd International ACM SIGIR Conference on Research and Development|
+    CONFERENCE: """Proceedings of the 43rd International ACM SIGIR Conference on Research and Development|
 Annual Meeting of the Association for Computational Linguistics|Neural Information Processing Systems|
 International Conference on Journal Mining|Workshop on Code Review|SIGIR '05|ACL 2019|CHI-EA""",
-    "preprint": "arXiv|arXiv.org|CoRR abs/1706.03762|bioRxiv|Social Science Research Network (SSRN)",
-    "other": "Lecture Notes in Computer Science|MIT Press|Peer Review: Practice and Policy|Neurocomputing|",
+    PREPRINT: "arXiv|arXiv.org|CoRR abs/1706.03762|bioRxiv|Social Science Research Network (SSRN)",
+    OTHER: "Lecture Notes in Computer Science|MIT Press|Peer Review: Practice and Policy|Neurocomputing|",
 }
 
 
 def test_what_a_paper_is_by_its_venue() -> None:
     for kind, venues in VENUES.items():
         for venue in venues.replace("\n", "").split("|"):
-            assert kind_of(Paper("1", "T", venue=venue or None)).name == kind, venue
-    for paper_id, kind in (("P19-1001", "conference"), ("Q18-1001", "article")):  # the id says what the venue does not
-        assert kind_of(Paper("1", "T", venue="X19", external_ids={"ACL": paper_id})).name == kind
+            assert kind_of(Paper("1", "T", venue=venue or None)) == kind, venue
+    for paper_id, kind in (("P19-1001", CONFERENCE), ("Q18-1001", ARTICLE)):  # the id says what the venue does not
+        assert kind_of(Paper("1", "T", venue="X19", external_ids={"ACL": paper_id})) == kind

@@ -18,9 +18,10 @@ from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.reading import BadRecord, Line, parsed
 from citerec.discourse.classifier import read_paragraphs
 from citerec.errors import CiterecError, InputError, SourceError
+from citerec.files.http import Web
 from citerec.records import Paper, PaperText
 from citerec.retrieve.run import Run
-from citerec.sources.base import CORPORA, FileWeb, RemoteFile
+from citerec.sources.base import CORPORA, RemoteFile
 from citerec.systems import Recipe
 from citerec.write.task_files import read_prediction_file, read_tasks, written_records
 from tests.conftest import DEMO, s2ag_paper
@@ -136,7 +137,7 @@ def test_damaged_records_are_read_or_set_aside(tmp_path: Path, name: str) -> Non
             assert list(dict.fromkeys(line.number for line in lines)) == numbers
         if name in ("openalex", "arxiv") and raw[:3] != b"\xef\xbb\xbf":  # as fetched
             file = RemoteFile("any", "shard", name, "")
-            records = list(CORPORA[name](FileWeb()).records(file, io.BytesIO(raw)))
+            records = list(CORPORA[name](Web()).records(file, io.BytesIO(raw)))
             assert all(record.raw in raw for record in records)
             found = [one for record in records if not record.bad for one in record.records if isinstance(one, Paper)]
             assert found == [line.record for line in lines if isinstance(line.record, Paper)]

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from citerec.files.http import WebError
-from citerec.sources.base import ChangedError, FileWeb
+from citerec.files.http import ChangedError, Web, WebError
 from tests.loopback import Server, send
 
 BODY = bytes(range(256)) * 4000
-WEB = FileWeb(patience=0)
+WEB = Web(patience=0)
 
 
 @pytest.fixture
