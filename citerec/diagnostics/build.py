@@ -657,10 +657,7 @@ class _Build:
             "corpus_fingerprint": None,
             "spacy_model": Path(options.model).name if options.model else None,
             "bounds": self.bounds,
-            "families": {
-                one.name: (one.condition_names if options.conditions else (), one.classes(self.bounds))
-                for one in self.families
-            },
+            "families": {one.name: one.of_set(self.bounds, conditions=options.conditions) for one in self.families},
             "sampling": {
                 **{name: getattr(options, name) for name in ("seed", "rounds", "single")},
                 "quota": self.quota,

@@ -356,10 +356,10 @@ class Family:
     of_small_fields: bool = False
     on_the_spot: bool = False
 
-    @property
-    def condition_names(self) -> tuple[str, ...]:
-        """The conditions in words."""
-        return tuple(condition.name for condition in self.conditions)
+    def of_set(self, bounds: Bounds, *, conditions: bool) -> "FamilyOfSet":
+        """The family in a set whose contexts are not counted yet."""
+        names = tuple(condition.name for condition in self.conditions) if conditions else ()
+        return FamilyOfSet(conditions=names, classes=dict.fromkeys(self.classes(bounds), 0))
 
     def classes_in(self, field: str, bounds: Bounds) -> tuple[str, ...]:
         """The classes for which contexts are chosen in a field of study: all of them if the field is large."""
@@ -432,42 +432,34 @@ def citation_count(facts: Facts) -> str | None:
     return agreed(map(bounds.group_of_paper, facts.papers)) if bounds else None
 
 
-# The sentence, and the place of the marker in it
+# The sentence, and the place of the marker in it. What families hold constant: Maharjan 3.2.2, step 5.
+MEDIUM = Condition("the sentence is of medium length", lambda facts: FAMILIES["length"].class_of(facts) == "medium")
+MIDDLE = Condition(
+    "the marker stands in the middle third", lambda facts: FAMILIES["location"].class_of(facts) == "middle"
+)
+AT_END = Condition("the marker is the last word", lambda facts: facts.sentence.position == facts.sentence.length)
 
 
-def length_class(facts: Facts) -> str | None:
-    """Short, medium or long, by mean ± standard deviation; None for outliers and for a marker alone. Maharjan 3.1.1."""
+@_family("Length of the sentence", lambda _: ("short", "medium", "long"), AT_END, sampled=True)
+def length(facts: Facts) -> str | None:
+    """Short, medium or long, by mean ± standard deviation of the words; the marker is at the end. Maharjan 3.1.1.
+
+    None for outliers and for a marker alone.
+    """
     bounds, words = facts.bounds.length, facts.sentence.length
     if bounds is None or words == 1 or not bounds.shortest <= words <= bounds.longest:
         return None
     return "short" if words < bounds.low else "long" if words > bounds.high else "medium"
 
 
-def location_class(facts: Facts) -> str:
-    """First, middle or last third: place of the marker among the words ÷ their number. Maharjan 3.1.2."""
-    rules, place = strata()["location"], facts.sentence.position / facts.sentence.length
-    return "first" if place <= rules["first_until"] else "middle" if place <= rules["middle_until"] else "last"
-
-
-# What families hold constant: Maharjan 3.2.2, step 5.
-MEDIUM = Condition("the sentence is of medium length", lambda facts: length_class(facts) == "medium")
-MIDDLE = Condition("the marker stands in the middle third", lambda facts: location_class(facts) == "middle")
-AT_END = Condition(
-    "the marker is the last word",
-    lambda facts: facts.sentence.position == facts.sentence.length and location_class(facts) == "last",
-)
-
-
-@_family("Length of the sentence", lambda _: ("short", "medium", "long"), AT_END, sampled=True)
-def length(facts: Facts) -> str | None:
-    """Length of the sentence in words; the marker is at its end."""
-    return length_class(facts)
-
-
 @_family("Place of the citation", lambda _: ("first", "middle", "last"), MEDIUM, sampled=True)
 def location(facts: Facts) -> str | None:
-    """Place of the citation in the sentence; the sentence is of medium length."""
-    return location_class(facts)
+    """First, middle or last third: place of the marker among the words ÷ their number. Maharjan 3.1.2.
+
+    The sentence is of medium length.
+    """
+    rules, place = strata()["location"], facts.sentence.position / facts.sentence.length
+    return "first" if place <= rules["first_until"] else "middle" if place <= rules["middle_until"] else "last"
 
 
 @_family("Intent of the citation", lambda _: tuple(strata()["intent"]), MEDIUM, AT_END, sampled=True)
@@ -557,27 +549,34 @@ FEW = 30
 _PART = 1000
 
 
+class FamilyOfSet(Frozen):
+    """A family within a set: what it holds constant, in words, and how many contexts each class has, in order."""
+
+    conditions: tuple[str, ...]
+    classes: dict[str, int]
+
+
+def tally(contexts: Iterable[Context], families: Mapping[str, FamilyOfSet]) -> dict[str, FamilyOfSet]:
+    """The families of a set, with how many of its contexts each class has."""
+    counts = Counter(label for context in contexts for label in context.labels.items())
+    classes = {name: {label: counts[name, label] for label in one.classes} for name, one in families.items()}
+    return {name: one.model_copy(update={"classes": classes[name]}) for name, one in families.items()}
+
+
 class Labelled(NamedTuple):
     """Contexts with their labels.
 
     Attributes:
-        families: The classes of each family, in order.
-        conditions: What each family holds constant, in words.
+        families: The families, in order.
         model: The spaCy model that tagged parts of speech, if any.
         outside: How many contexts cite no paper of the corpus.
     """
 
     contexts: tuple[Context, ...]
-    families: dict[str, tuple[str, ...]]
-    conditions: dict[str, tuple[str, ...]]
+    families: dict[str, FamilyOfSet]
     bounds: Bounds
     model: str | None
     outside: int
-
-    def counts(self) -> dict[str, dict[str, int]]:
-        """How many contexts each class of each family has."""
-        numbers = Counter(label for context in self.contexts for label in context.labels.items())
-        return {name: {label: numbers[name, label] for label in classes} for name, classes in self.families.items()}
 
 
 def kept_families(model: str | None) -> tuple[Family, ...]:
@@ -627,8 +626,7 @@ def label_contexts(
             labelled.append(replace(facts.context, labels=labels_of(facts, chosen, conditions=conditions)))
     return Labelled(
         contexts=tuple(labelled),
-        families={family.name: family.classes(bounds) for family in chosen},
-        conditions={family.name: family.condition_names if conditions else () for family in chosen},
+        families=tally(labelled, {one.name: one.of_set(bounds, conditions=conditions) for one in chosen}),
         bounds=bounds,
         model=model,
         outside=outside,

@@ -133,11 +133,6 @@ def labelled_contexts(
     of_set, contexts = source.labelled.manifest if source.labelled else None, source.contexts
     kept = of_set.families if of_set else {}
     wanted = source.families or (*kept, *FAMILIES)
-    infos = {
-        name: FamilyInfo(title=title_of(name), conditions=family.conditions, classes=tuple(family.classes))
-        for name, family in kept.items()
-        if any(family.classes.values()) and name in wanted
-    }
     families = [one for one in families_named() if one.name in wanted and (one.on_the_spot or not of_set)]
     if any(family.needs_tagger for family in families) and model is None:
         if source.families or is_installed(DEFAULT_MODEL):
@@ -156,15 +151,16 @@ def labelled_contexts(
             conditions=conditions,
             on_progress=lambda done: on_progress("labelling", done, len(contexts)),
         )
-        infos |= {
-            name: FamilyInfo(title=title_of(name), conditions=labelled.conditions[name], classes=tuple(counts))
-            for name, counts in labelled.counts().items()
-            if any(counts.values())
-        }
+        kept = {**kept, **labelled.families}
         old = [context.labels if of_set else {} for context in contexts]
         pairs = zip(old, labelled.contexts, strict=True)
         contexts = tuple(replace(new, labels={**before, **new.labels}) for before, new in pairs)
         bounds, tagged_by = (bounds or labelled.bounds), (tagged_by or labelled.model)
+    infos = {
+        name: FamilyInfo(title=title_of(name), conditions=one.conditions, classes=tuple(one.classes))
+        for name, one in kept.items()
+        if any(one.classes.values()) and name in wanted
+    }
     if empty := [name for name in source.families if name not in infos]:
         raise InputError(
             f"no context of {source.name} has a class of {empty[0]}",
