@@ -315,7 +315,7 @@ def evaluate(
     )
     return Results(
         record,
-        _labels(topics, counted, infos),
+        _labels(list(itertools.compress(topics, counted)), infos),
         pd.concat(ranks, ignore_index=True),
         pd.concat(confidence, ignore_index=True),
         runs=dict(zip(by_name, runs, strict=True)),
@@ -353,20 +353,15 @@ def _measured(
     )
 
 
-def _labels(topics: Sequence[Topic], counted: npt.NDArray[np.bool_], families: Iterable[str]) -> pd.DataFrame:
-    """The table of labels of the topics that count."""
-    contexts = [topic.context for topic in itertools.compress(topics, counted)]
-    context_ids, texts = zip(*((context.context_id, context.text) for context in contexts), strict=True)
-    classes = {name: [context.labels.get(name) for context in contexts] for name in families}
-    return labels_table(context_ids, _citing_papers(topics)[counted], texts, classes)
-
-
-def _citing_papers(topics: Sequence[Topic]) -> npt.NDArray[np.int32]:
-    """The number of the citing paper of each topic; where it is not known, the context is a paper of its own."""
+def _labels(topics: Sequence[Topic], families: Iterable[str]) -> pd.DataFrame:
+    """The table of labels of topics. Where the citing paper is not known, the context is a paper of its own."""
+    contexts = [topic.context for topic in topics]
     names = ((one.citing_id, one.context.citing_key, one.context.context_id) for one in topics)
     # The first name that is known, with its kind.
     firsts = [next(kind_and_name for kind_and_name in enumerate(of_topic) if kind_and_name[1]) for of_topic in names]
-    return np.asarray(pd.Series(firsts).factorize()[0], np.int32)
+    citing = pd.Series(firsts).factorize()[0].astype(np.int32)
+    classes = {name: [context.labels.get(name) for context in contexts] for name in families}
+    return labels_table([one.context_id for one in contexts], citing, [one.text for one in contexts], classes)
 
 
 def _pool(systems: Mapping[str, System], of_set: DiagnosticSet | None) -> Path:

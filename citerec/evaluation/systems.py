@@ -6,7 +6,7 @@ import re
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,8 +92,7 @@ def answer(name: str, system: System, conditions: Conditions) -> Answered:
     """
     match system:
         case Run():
-            hits = pooled(system, conditions.topics, conditions.context_ids, conditions.years_of)
-            return Answered(hits, SystemRecord(kind="run"))
+            return _of_run(system, conditions)
         case str() | Recipe():
             with Recommender.open(conditions.path, system) as recommender:
                 if recommender.manifest.fingerprint != conditions.fingerprint:  # all search the same papers
@@ -180,15 +179,11 @@ def _of_function(name: str, system: Function, conditions: Conditions) -> Answere
     return Answered(hits_of(answers, conditions.years_of, name), record)
 
 
-def pooled(run: Run, topics: Sequence[Topic], context_ids: Collection[str], years_of: YearsOf) -> pd.DataFrame:
-    """The hits of a run for the topics of an evaluation; lines of other contexts of the same file are left out.
-
-    Raises:
-        InputError: It answers an unknown context, or names a paper that is not in the pool; the message says where.
-    """
-    years = years_of({paper_id for papers in run.values() for paper_id in papers})
+def _of_run(run: Run, conditions: Conditions) -> Answered:
+    """The hits of a run; errors say where it answers an unknown context, or names a paper that is not in the pool."""
+    years = conditions.years_of({paper_id for papers in run.values() for paper_id in papers})
     for context_id, papers in run.items():
-        if context_id not in context_ids:
+        if context_id not in conditions.context_ids:
             remedy = "Score the run on the contexts it answers."
             raise InputError(f"{run.place_of(context_id)}: there is no context {context_id!r}", remedy)
         if missing := next((paper_id for paper_id in papers if paper_id not in years), None):
@@ -196,8 +191,8 @@ def pooled(run: Run, topics: Sequence[Topic], context_ids: Collection[str], year
                 f"{run.place_of(context_id, missing)}: the paper {missing!r} is not in the index",
                 "Score the run against the index that it was made from: --index",
             )
-    answers = (list(run.get(topic.context.context_id, {}).items()) for topic in topics)
-    return hits_of(answers, lambda _: years, run.name)
+    answers = (list(run.get(topic.context.context_id, {}).items()) for topic in conditions.topics)
+    return Answered(hits_of(answers, lambda _: years, run.name), SystemRecord(kind="run"))
 
 
 def named(systems: Any) -> dict[str, System]:

@@ -195,8 +195,8 @@ def _latex(spans: Sequence[Span]) -> str:
     return " ".join(parts) + r"$^{\dagger}$" * ("▲" in marks or "▼" in marks)
 
 
-SYSTEM_COLOURS = 8
-"""How many systems the page has colours for; further systems reuse them."""
+SYSTEM_COLOURS = ("#4a7fe0", "#d9722c", "#2b9c69", "#b05fca", "#d94f70", "#8f8a1c", "#1a96a8", "#a3714a")
+"""Colours of systems, which are legible in both modes; further systems reuse them."""
 
 
 class Block(NamedTuple):
@@ -270,7 +270,7 @@ def name_cell(results: "Figures", name: str) -> Cell:
     """The name of a system, with its colour; † marks an upper bound. Without a name, the targets."""
     if not name:
         return marked("target", "oracle")
-    number = list(results.systems).index(name) % SYSTEM_COLOURS
+    number = list(results.systems).index(name) % len(SYSTEM_COLOURS)
     shown = (f"{name} †", "oracle") if results.systems[name].is_oracle else (name, "")
     return Cell(name, (("", f"system-{number}"), shown))
 
