@@ -41,23 +41,20 @@ def strata() -> Mapping[str, Any]:
 
 
 @functools.cache
-def _groups(family: str) -> tuple[tuple[str, float, float], ...]:
-    """The groups of numbers of a family: name, first and last number. The last one may have no end."""
-    groups = []
+def _groups(family: str) -> dict[str, tuple[float, float]]:
+    """The groups of numbers of a family, in order: their names, first and last numbers. The last may have no end."""
+    groups = {}
     for first, *rest in strata()[family]["groups"]:
         last = rest[0] if rest else math.inf
-        groups.append((str(first) if last == first else f"{first}–{last}" if rest else f"{first}+", first, last))
-    return tuple(groups)
-
-
-def names_of_groups(family: str) -> tuple[str, ...]:
-    """The names of the groups of a family, in order, such as "1996–2000"."""
-    return tuple(name for name, _, _ in _groups(family))
+        groups[str(first) if last == first else f"{first}–{last}" if rest else f"{first}+"] = (first, last)
+    return groups
 
 
 def group_of(family: str, number: int | None) -> str | None:
     """The name of the group that a number falls in, such as a year; None if there is none."""
-    return next((name for name, first, last in _groups(family) if number is not None and first <= number <= last), None)
+    if number is None:
+        return None
+    return next((name for name, (first, last) in _groups(family).items() if first <= number <= last), None)
 
 
 # Bounds
@@ -419,7 +416,7 @@ def field(facts: Facts) -> str | None:
     return _field_among(large_fields(facts.bounds), facts)
 
 
-@_family("Year of the cited paper", lambda _: names_of_groups("year"), counts_words=False)
+@_family("Year of the cited paper", lambda _: tuple(_groups("year")), counts_words=False)
 def year(facts: Facts) -> str | None:
     """Year of the cited paper, in groups of five (Maharjan 3.2.1, step 2)."""
     return agreed(group_of("year", paper.year) for paper in facts.papers)
@@ -513,7 +510,7 @@ def cited_before(facts: Facts) -> str | None:
 
 @_family(
     "Citing sentences of the cited paper in the index",
-    lambda _: names_of_groups("cold_start"),
+    lambda _: tuple(_groups("cold_start")),
     on_the_spot=True,
     counts_words=False,
 )

@@ -88,17 +88,6 @@ def test_figures_worked_by_hand(demo_index: Path) -> None:
         assert results.record.set.outside == 1
 
 
-def test_the_citing_paper_and_newer_papers_are_removed(demo_index: Path) -> None:
-    asked = [context(1, 1, citing_id="900000002", citing_year=2016)]
-    run = answers({"c1": [2, 41, 1]})  # 41 is of 2017
-    fair = evaluate(run, asked, index=demo_index, metrics=["mrr"])
-    assert fair.systems["run"].overall.values["mrr"] == 1
-    assert fair.systems["run"].removed == {"citing_paper": 1, "newer": 1}
-    all_of_it = evaluate(run, asked, index=demo_index, metrics=["mrr"], exclude_citing=False, as_of_year=False)
-    assert all_of_it.systems["run"].overall.values["mrr"] == pytest.approx(1 / 3)
-    assert (all_of_it.record.rules["as_of_year"], all_of_it.record.rules["exclude_citing"]) == (False, False)
-
-
 def test_classes_comparisons_and_cost(results: Results) -> None:
     bm25, first = results.systems["bm25"], results.systems["first"]
     classes = bm25.families["location"]
