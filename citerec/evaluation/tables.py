@@ -155,20 +155,6 @@ def _plain(cell: Any, *, cut: bool) -> Any:
     return f"'{text}" if seems_formula else text
 
 
-_LATEX = {
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **dict.fromkeys("★▲▼", ""),
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    "×": r"$\times$",
-    "±": r"$\pm$",
-    "↓": r"$\downarrow$",
-    "†": r"$^{*}$",
-}
-
-
 def to_latex(table: Table) -> str:
     """A table as a `tabular` of LaTeX with the rules of booktabs.
 
@@ -184,10 +170,14 @@ def to_latex(table: Table) -> str:
 
 
 def _latex(spans: Sequence[Span]) -> str:
+    from pylatexenc.latexencode import unicode_to_latex
+
     marks = "".join(text[:1] for text, _ in spans)
     parts = []
     for text, style in spans:
-        if written := "".join(_LATEX.get(sign, sign) for sign in text).strip():
+        words = re.sub("[★▲▼]", "", text)
+        latex = unicode_to_latex(words, unknown_char_policy="keep", unknown_char_warning=False)
+        if written := latex.replace(r"{\textdagger}", r"$^{*}$").strip():
             is_best = "★" in marks and style != "interval"
             parts.append(
                 rf"\textbf{{{written}}}" if is_best else rf"{{\small {written}}}" * (style == "interval") or written
