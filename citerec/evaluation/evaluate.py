@@ -59,7 +59,7 @@ class Source(NamedTuple):
     labelled: DiagnosticSet | None
 
 
-def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: Sequence[str] = ()) -> Source:
+def read_source(what: str | Path | DiagnosticSet | Iterable[Context], families: Sequence[str] = ()) -> Source:
     """Reads the contexts that `evaluate` is given; `families` are added to the one that an id names.
 
     Raises:
@@ -244,8 +244,6 @@ def evaluate(
             name = next(iter(searching), "the default system")
             raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")
         contexts = qrels
-    elif not isinstance(contexts, str | Path | DiagnosticSet):
-        contexts = list(contexts)
     source = read_source(contexts, (families,) if isinstance(families, str) else families)
     if source.labelled and (not conditions or spacy_model):
         remedy = f"The set {source.name} is labelled already: leave them out."
@@ -281,13 +279,13 @@ def evaluate(
             raise InputError(f"no cited paper of any context is in {path}", remedy)
         counted = ~outside if missing == "skip" else np.ones_like(outside)
         ids = frozenset(context.context_id for context in of_set)
-        fingerprint, size = manifest.fingerprint, size_of(path)
-        pool = Conditions(topics, ids, path, fingerprint, size, store.years, rules, k, parallelism, on_progress)
+        pool = Pool(path=str(path), fingerprint=manifest.fingerprint, papers=papers, bytes=size_of(path))
+        shared = Conditions(topics, ids, pool, store.years, rules, k, parallelism, on_progress)
         cited = cited_papers(topics, years, rules)
         cited, measured = cited[counted[cited["topic"]]], {}
         # Runs come first, so that their errors are told before other systems search for minutes.
         for name, system in sorted(by_name.items(), key=lambda one: not isinstance(one[1], Run)):
-            measured[name] = _measured(name, answer(name, system, pool), pool, cited, counted)
+            measured[name] = _measured(name, answer(name, system, shared), shared, cited, counted)
     if source.labelled and source.labelled.manifest.corpus_fingerprint not in (None, manifest.fingerprint):
         notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
     records, remarks, ranks, confidence, runs = zip(*(measured[name] for name in by_name), strict=True)
@@ -303,7 +301,7 @@ def evaluate(
             without_citing_year=sum(one.citing_year is None for one in topics),
             training_overlap=overlap,
         ),
-        index=Pool(path=str(path), fingerprint=manifest.fingerprint, papers=papers, bytes=pool.index_bytes),
+        index=pool,
         rules={**asdict(rules), "missing": missing, "conditions": any(one.conditions for one in infos.values())},
         k=k,
         columns=columns,
@@ -323,21 +321,21 @@ def evaluate(
 
 
 def _measured(
-    name: str, answered: Answered, pool: Conditions, cited: pd.DataFrame, counted: npt.NDArray[np.bool_]
+    name: str, answered: Answered, conditions: Conditions, cited: pd.DataFrame, counted: npt.NDArray[np.bool_]
 ) -> tuple[SystemRecord, list[str], pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """The record of a system, remarks, and its tables: ranks of the papers cited, confidence, and hits.
 
     `counted` says which contexts count.
     """
-    ranked, removed = rank(answered.hits, pool.topics, pool.rules, pool.k)
+    ranked, removed = rank(answered.hits, conditions.topics, conditions.rules, conditions.k)
     empty = counted & ~np.isin(np.arange(len(counted)), ranked["topic"])
     record = answered.record.model_copy(update={"removed": removed, "empty": int(empty.sum())})
     remarks = [f"{name}: {remark}" for remark in answered.remarks]
     # Probabilities are measured on contexts that they were not fitted on.
-    fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one.context)) for one in pool.topics], bool)
+    fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one.context)) for one in conditions.topics], bool)
     if number := int((fitted & counted).sum()):
         remarks.append(f"{name}: its calibration error leaves out {number:,} contexts on which it was calibrated")
-    ids = np.array([topic.context.context_id for topic in pool.topics], dtype=object)
+    ids = np.array([topic.context.context_id for topic in conditions.topics], dtype=object)
     rows = zip(ids, answered.confidences, counted & ~fitted, strict=bool(answered.confidences))
     confidences = [
         (context_id, name, *(getattr(one, event) for event in EVENTS))

@@ -17,7 +17,7 @@ from citerec.contexts.provenance import NOTHING, Provenance
 from citerec.contexts.topic import LeakRules, Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.metrics import YearsOf, hits_of
-from citerec.evaluation.record import Cost, SystemRecord, Usage, metered
+from citerec.evaluation.record import Cost, Pool, SystemRecord, Usage, metered
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress
 from citerec.recommend import Recommender
@@ -50,9 +50,7 @@ class Conditions(NamedTuple):
 
     topics: Sequence[Topic]
     context_ids: frozenset[str]
-    path: Path
-    fingerprint: str
-    index_bytes: int
+    pool: Pool
     years_of: YearsOf
     rules: LeakRules
     k: int
@@ -94,9 +92,9 @@ def answer(name: str, system: System, conditions: Conditions) -> Answered:
         case Run():
             return _of_run(system, conditions)
         case str() | Recipe():
-            with Recommender.open(conditions.path, system) as recommender:
-                if recommender.manifest.fingerprint != conditions.fingerprint:  # all search the same papers
-                    fault = f"{conditions.path} was replaced while it was searched"
+            with Recommender.open(conditions.pool.path, system) as recommender:
+                if recommender.manifest.fingerprint != conditions.pool.fingerprint:  # all search the same papers
+                    fault = f"{conditions.pool.path} was replaced while it was searched"
                     raise IndexUnusableError(fault, "Run the same command again.")
                 return _of_recommender(name, recommender, conditions, conditions.parallelism)
         case Recommender():
@@ -133,7 +131,7 @@ def _of_recommender(name: str, recommender: Recommender, conditions: Conditions,
             kind="citerec",
             settings=recommender.recipe.to_json(),
             digests=recommender.digests,
-            cost=Cost.of([part.measured for part in in_order], conditions.index_bytes),
+            cost=Cost.of([part.measured for part in in_order], conditions.pool.bytes),
         ),
         remarks=recommender.remarks(counts),
         confidences=[one for part in in_order for one in part.confidences] if calibration else (),
@@ -175,7 +173,7 @@ def _of_function(name: str, system: Function, conditions: Conditions) -> Answere
                 remedy = "Answer with pairs of paper id and score, best first or in any order."
                 raise InputError(f"{name} answers {answer!r}"[:200], remedy) from None
             conditions.on_progress(name, done, len(conditions.topics))
-    record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.index_bytes))
+    record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.pool.bytes))
     return Answered(hits_of(answers, conditions.years_of, name), record)
 
 
