@@ -15,8 +15,8 @@ import numpy as np
 
 from citerec import Run, evaluate
 from citerec.contexts.read import read_contexts
-from citerec.diagnostics.families import Bounds
-from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, SetManifest
+from citerec.diagnostics.families import Bounds, FamilyOfSet
+from citerec.diagnostics.sets import DiagnosticSet, SetManifest
 from citerec.evaluation.record import metered
 from citerec.index.build import build_index
 from citerec.index.manifest import open_store

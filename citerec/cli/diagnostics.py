@@ -258,7 +258,7 @@ def _parts_of(manifest: sets.SetManifest) -> Iterator[Any]:
     yield f"* fewer than {families.FEW} contexts: too few to say much about them."
 
 
-def _classes(family: sets.FamilyOfSet) -> tuple[int, str]:
+def _classes(family: families.FamilyOfSet) -> tuple[int, str]:
     """How many contexts of a family have a class, and its classes with their numbers."""
     shown = ", ".join(f"{label} {n:,}{'*' if n < families.FEW else ''}" for label, n in family.classes.items())
     whole = sum(family.classes.values())

@@ -471,11 +471,9 @@ class _Build:
             remedy = "Sampling goes by citation count. To label all contexts instead: citerec diagnostics label"
             raise InputError("too few papers have a citation count and a year for groups of citation counts", remedy)
         least = families.strata()["citation_count"]["least"]
-        in_strata = (
-            bool(name and families.group_of("year", year) and (count or 0) >= least) for name, year, count in census
-        )
-        self.funnel["papers"] = sum(census.values())
-        self.funnel["in_strata"] = sum(itertools.compress(census.values(), in_strata))
+        for (name, year, count), papers in census.items():
+            in_strata = name and families.group_of("year", year) and (count or 0) >= least
+            self.funnel.update(papers=papers, in_strata=papers if in_strata else 0)
 
     def _telling(self, doing: str) -> Callable[..., None]:
         """Tells the progress of a step; only the last two arguments are read: how much is done, and of how much."""
@@ -488,8 +486,8 @@ class _Build:
             with self.tables:
                 self.tables.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
 
-    def _count(self, query: str) -> int:
-        return int(self.tables.execute(f"SELECT COUNT({query}").fetchone()[0])
+    def _count(self, what: str, table: str) -> int:
+        return int(self.tables.execute(f"SELECT COUNT({what}) FROM {table}").fetchone()[0])
 
     def _key(self, name: str) -> bytes:
         """Decides the sample: papers and sentences are in the order of their keys."""
@@ -529,7 +527,6 @@ class _Build:
             )
         self.tables.create_function("most", 1, most.get)
         self.tables.execute(_DRAW)
-        self.funnel["drawn"] = self._count("*) FROM drawn")
 
     def _slots(self, of_field: str) -> dict[Slot, int]:
         """The slots of every cell of a field, each with its quota."""
@@ -549,6 +546,7 @@ class _Build:
     def _extract(self) -> None:
         """Reads why drawn papers are cited, and the sentences that cite them."""
         drawn = [paper_id for (paper_id,) in self.tables.execute("SELECT paper_id FROM drawn ORDER BY 1")]
+        self.funnel["drawn"] = len(drawn)
         path = self.results / "drawn" / digest_of(drawn)  # for those who read shards
         with writing_file(path) as partial, writing_lines(partial) as write:
             for paper_id in drawn:
@@ -562,11 +560,11 @@ class _Build:
             self.rejected += results
             for pairs in in_parts(_rows_of(results), _PART):
                 self._insert("intents", [(*pair, intent) for *pair, intents in pairs for intent in intents or [""]])
-            self.funnel["citing"] = self._count("DISTINCT citing_id) FROM intents")
+            self.funnel["citing"] = self._count("DISTINCT citing_id", "intents")
         for part in in_parts(self._sentences(place), _PART):
             self._add_facts(part)
             self._insert("sentences", [(own, cited, *numbers, _json(context)) for own, cited, numbers, context in part])
-        self.funnel["usable"] = self._count("*) FROM sentences")
+        self.funnel["usable"] = self._count("*", "sentences")
 
     def _sentences(self, place: Mapping[str, str]) -> Iterator[Measured]:
         """The usable sentences that cite drawn papers, whose file is given; they are counted."""
@@ -657,10 +655,7 @@ class _Build:
             "corpus_fingerprint": None,
             "spacy_model": Path(options.model).name if options.model else None,
             "bounds": self.bounds,
-            "families": {
-                one.name: (one.condition_names if options.conditions else (), one.classes(self.bounds))
-                for one in self.families
-            },
+            "families": {one.name: one.of_set(self.bounds, conditions=options.conditions) for one in self.families},
             "sampling": {
                 **{name: getattr(options, name) for name in ("seed", "rounds", "single")},
                 "quota": self.quota,

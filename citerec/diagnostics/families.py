@@ -41,23 +41,20 @@ def strata() -> Mapping[str, Any]:
 
 
 @functools.cache
-def _groups(family: str) -> tuple[tuple[str, float, float], ...]:
-    """The groups of numbers of a family: name, first and last number. The last one may have no end."""
-    groups = []
+def _groups(family: str) -> dict[str, tuple[float, float]]:
+    """The groups of numbers of a family, in order: their names, first and last numbers. The last may have no end."""
+    groups = {}
     for first, *rest in strata()[family]["groups"]:
         last = rest[0] if rest else math.inf
-        groups.append((str(first) if last == first else f"{first}–{last}" if rest else f"{first}+", first, last))
-    return tuple(groups)
-
-
-def names_of_groups(family: str) -> tuple[str, ...]:
-    """The names of the groups of a family, in order, such as "1996–2000"."""
-    return tuple(name for name, _, _ in _groups(family))
+        groups[str(first) if last == first else f"{first}–{last}" if rest else f"{first}+"] = (first, last)
+    return groups
 
 
 def group_of(family: str, number: int | None) -> str | None:
     """The name of the group that a number falls in, such as a year; None if there is none."""
-    return next((name for name, first, last in _groups(family) if number is not None and first <= number <= last), None)
+    if number is None:
+        return None
+    return next((name for name, (first, last) in _groups(family).items() if first <= number <= last), None)
 
 
 # Bounds
@@ -356,10 +353,10 @@ class Family:
     of_small_fields: bool = False
     on_the_spot: bool = False
 
-    @property
-    def condition_names(self) -> tuple[str, ...]:
-        """The conditions in words."""
-        return tuple(condition.name for condition in self.conditions)
+    def of_set(self, bounds: Bounds, *, conditions: bool) -> "FamilyOfSet":
+        """The family in a set whose contexts are not counted yet."""
+        names = tuple(condition.name for condition in self.conditions) if conditions else ()
+        return FamilyOfSet(conditions=names, classes=dict.fromkeys(self.classes(bounds), 0))
 
     def classes_in(self, field: str, bounds: Bounds) -> tuple[str, ...]:
         """The classes for which contexts are chosen in a field of study: all of them if the field is large."""
@@ -419,7 +416,7 @@ def field(facts: Facts) -> str | None:
     return _field_among(large_fields(facts.bounds), facts)
 
 
-@_family("Year of the cited paper", lambda _: names_of_groups("year"), counts_words=False)
+@_family("Year of the cited paper", lambda _: tuple(_groups("year")), counts_words=False)
 def year(facts: Facts) -> str | None:
     """Year of the cited paper, in groups of five (Maharjan 3.2.1, step 2)."""
     return agreed(group_of("year", paper.year) for paper in facts.papers)
@@ -432,42 +429,34 @@ def citation_count(facts: Facts) -> str | None:
     return agreed(map(bounds.group_of_paper, facts.papers)) if bounds else None
 
 
-# The sentence, and the place of the marker in it
+# The sentence, and the place of the marker in it. What families hold constant: Maharjan 3.2.2, step 5.
+MEDIUM = Condition("the sentence is of medium length", lambda facts: FAMILIES["length"].class_of(facts) == "medium")
+MIDDLE = Condition(
+    "the marker stands in the middle third", lambda facts: FAMILIES["location"].class_of(facts) == "middle"
+)
+AT_END = Condition("the marker is the last word", lambda facts: facts.sentence.position == facts.sentence.length)
 
 
-def length_class(facts: Facts) -> str | None:
-    """Short, medium or long, by mean ± standard deviation; None for outliers and for a marker alone. Maharjan 3.1.1."""
+@_family("Length of the sentence", lambda _: ("short", "medium", "long"), AT_END, sampled=True)
+def length(facts: Facts) -> str | None:
+    """Short, medium or long, by mean ± standard deviation of the words; the marker is at the end. Maharjan 3.1.1.
+
+    None for outliers and for a marker alone.
+    """
     bounds, words = facts.bounds.length, facts.sentence.length
     if bounds is None or words == 1 or not bounds.shortest <= words <= bounds.longest:
         return None
     return "short" if words < bounds.low else "long" if words > bounds.high else "medium"
 
 
-def location_class(facts: Facts) -> str:
-    """First, middle or last third: place of the marker among the words ÷ their number. Maharjan 3.1.2."""
-    rules, place = strata()["location"], facts.sentence.position / facts.sentence.length
-    return "first" if place <= rules["first_until"] else "middle" if place <= rules["middle_until"] else "last"
-
-
-# What families hold constant: Maharjan 3.2.2, step 5.
-MEDIUM = Condition("the sentence is of medium length", lambda facts: length_class(facts) == "medium")
-MIDDLE = Condition("the marker stands in the middle third", lambda facts: location_class(facts) == "middle")
-AT_END = Condition(
-    "the marker is the last word",
-    lambda facts: facts.sentence.position == facts.sentence.length and location_class(facts) == "last",
-)
-
-
-@_family("Length of the sentence", lambda _: ("short", "medium", "long"), AT_END, sampled=True)
-def length(facts: Facts) -> str | None:
-    """Length of the sentence in words; the marker is at its end."""
-    return length_class(facts)
-
-
 @_family("Place of the citation", lambda _: ("first", "middle", "last"), MEDIUM, sampled=True)
 def location(facts: Facts) -> str | None:
-    """Place of the citation in the sentence; the sentence is of medium length."""
-    return location_class(facts)
+    """First, middle or last third: place of the marker among the words ÷ their number. Maharjan 3.1.2.
+
+    The sentence is of medium length.
+    """
+    rules, place = strata()["location"], facts.sentence.position / facts.sentence.length
+    return "first" if place <= rules["first_until"] else "middle" if place <= rules["middle_until"] else "last"
 
 
 @_family("Intent of the citation", lambda _: tuple(strata()["intent"]), MEDIUM, AT_END, sampled=True)
@@ -521,7 +510,7 @@ def cited_before(facts: Facts) -> str | None:
 
 @_family(
     "Citing sentences of the cited paper in the index",
-    lambda _: names_of_groups("cold_start"),
+    lambda _: tuple(_groups("cold_start")),
     on_the_spot=True,
     counts_words=False,
 )
@@ -557,27 +546,34 @@ FEW = 30
 _PART = 1000
 
 
+class FamilyOfSet(Frozen):
+    """A family within a set: what it holds constant, in words, and how many contexts each class has, in order."""
+
+    conditions: tuple[str, ...]
+    classes: dict[str, int]
+
+
+def tally(contexts: Iterable[Context], families: Mapping[str, FamilyOfSet]) -> dict[str, FamilyOfSet]:
+    """The families of a set, with how many of its contexts each class has."""
+    counts = Counter(label for context in contexts for label in context.labels.items())
+    classes = {name: {label: counts[name, label] for label in one.classes} for name, one in families.items()}
+    return {name: one.model_copy(update={"classes": classes[name]}) for name, one in families.items()}
+
+
 class Labelled(NamedTuple):
     """Contexts with their labels.
 
     Attributes:
-        families: The classes of each family, in order.
-        conditions: What each family holds constant, in words.
+        families: The families, in order.
         model: The spaCy model that tagged parts of speech, if any.
         outside: How many contexts cite no paper of the corpus.
     """
 
     contexts: tuple[Context, ...]
-    families: dict[str, tuple[str, ...]]
-    conditions: dict[str, tuple[str, ...]]
+    families: dict[str, FamilyOfSet]
     bounds: Bounds
     model: str | None
     outside: int
-
-    def counts(self) -> dict[str, dict[str, int]]:
-        """How many contexts each class of each family has."""
-        numbers = Counter(label for context in self.contexts for label in context.labels.items())
-        return {name: {label: numbers[name, label] for label in classes} for name, classes in self.families.items()}
 
 
 def kept_families(model: str | None) -> tuple[Family, ...]:
@@ -627,8 +623,7 @@ def label_contexts(
             labelled.append(replace(facts.context, labels=labels_of(facts, chosen, conditions=conditions)))
     return Labelled(
         contexts=tuple(labelled),
-        families={family.name: family.classes(bounds) for family in chosen},
-        conditions={family.name: family.condition_names if conditions else () for family in chosen},
+        families=tally(labelled, {one.name: one.of_set(bounds, conditions=conditions) for one in chosen}),
         bounds=bounds,
         model=model,
         outside=outside,

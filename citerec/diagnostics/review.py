@@ -73,14 +73,16 @@ def review_order(items: Iterable[Item]) -> list[Item]:
     It depends on ids and classes only, so that all reviewers have the same one.
     """
     shuffled = sorted(items, key=lambda item: hash_sample(0, "review", item["context_id"], between="\t"))
-    firsts = [next(iter(classes_of(item).items()), ("", "")) for item in shuffled]
-    sizes, before = Counter(firsts), Counter[tuple[str, str]]()
-    starts = {label: hash_sample(0, "review", *label, between="\t") / 2**64 for label in sizes}
-    places: list[tuple[float, int, Item]] = []
-    for item, label in zip(shuffled, firsts, strict=True):
-        places.append(((before[label] + starts[label]) / sizes[label], len(places), item))
-        before[label] += 1
-    return [item for *_, item in sorted(places, key=lambda place: place[:2])]
+    by_class = defaultdict[tuple[str, str], list[Item]](list)
+    for item in shuffled:
+        by_class[next(iter(classes_of(item).items()), ("", ""))].append(item)
+    starts = {label: hash_sample(0, "review", *label, between="\t") / 2**64 for label in by_class}
+    places = {
+        item["context_id"]: (number + starts[label]) / len(members)
+        for label, members in by_class.items()
+        for number, item in enumerate(members)
+    }
+    return sorted(shuffled, key=lambda item: places[item["context_id"]])
 
 
 def read_reviews(path: Path) -> dict[str, dict[str, Review]]:
@@ -203,7 +205,6 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
                 write_cells(folder / CELLS, cells)
 
         facts = dict(sets.SetManifest.read(path))
-        facts["families"] = {name: (one.conditions, one.classes) for name, one in facts["families"].items()}
         if facts["sampling"]:
             facts["sampling"] = facts["sampling"].model_copy(update={"cells": states_of(cells)})
         sets.write_set(path, kept, facts, beside)

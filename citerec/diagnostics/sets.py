@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 
 from citerec.contexts.read import read_contexts
 from citerec.corpus.reading import raw_lines
-from citerec.diagnostics.families import FAMILIES, FEW, Bounds, Frozen, Labelled, strata, title_of
+from citerec.diagnostics.families import FAMILIES, FEW, Bounds, FamilyOfSet, Frozen, Labelled, strata, tally, title_of
 from citerec.errors import InputError, first_fault
 from citerec.files import writing
 from citerec.files.hashing import file_digest
@@ -42,13 +41,6 @@ SET = Kind(
 )
 DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
-
-
-class FamilyOfSet(Frozen):
-    """A family within a set: what it holds constant, and how many contexts each class has, in order."""
-
-    conditions: tuple[str, ...]
-    classes: dict[str, int]
 
 
 class Sampling(Frozen):
@@ -175,7 +167,7 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         "corpus_fingerprint": index.fingerprint,
         "spacy_model": Path(labelled.model).name if labelled.model else None,
         "bounds": labelled.bounds,
-        "families": {name: (labelled.conditions[name], classes) for name, classes in labelled.families.items()},
+        "families": labelled.families,
     }
     pairs = zip(raw_lines(source), labelled.contexts, strict=True)
     records = (
@@ -196,7 +188,7 @@ def write_set(
     Args:
         out: Its directory; if there is one, it must be a set.
         records: The contexts in order, as JSON objects with ids and labels.
-        facts: The fields of the manifest that the contexts do not tell; of each family its conditions and classes.
+        facts: The fields of the manifest that the contexts do not tell; its families are counted anew.
         beside: Writes the other files of the directory.
 
     Raises:
@@ -206,12 +198,8 @@ def write_set(
     with SET.writing(out) as partial:
         write_records(partial / CONTEXTS, records)
         contexts = list(read_contexts(partial / CONTEXTS))
-        counts = Counter(label for context in contexts for label in context.labels.items())
         write_qrels(partial / QRELS, ((context.context_id, context.cited_ids) for context in contexts))
-        families = {
-            name: FamilyOfSet(conditions=conditions, classes={label: counts[name, label] for label in classes})
-            for name, (conditions, classes) in facts["families"].items()
-        }
+        families = tally(contexts, facts["families"])
         data = {"name": out.name, "contexts": len(contexts), "families": families, "fingerprint": fingerprint(partial)}
         manifest = SetManifest(**{**facts, **data, "strata": strata()["version"], "citerec": __version__})
         beside(partial)

@@ -59,7 +59,7 @@ class Source(NamedTuple):
     labelled: DiagnosticSet | None
 
 
-def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: Sequence[str] = ()) -> Source:
+def read_source(what: str | Path | DiagnosticSet | Iterable[Context], families: Sequence[str] = ()) -> Source:
     """Reads the contexts that `evaluate` is given; `families` are added to the one that an id names.
 
     Raises:
@@ -133,11 +133,6 @@ def labelled_contexts(
     of_set, contexts = source.labelled.manifest if source.labelled else None, source.contexts
     kept = of_set.families if of_set else {}
     wanted = source.families or (*kept, *FAMILIES)
-    infos = {
-        name: FamilyInfo(title=title_of(name), conditions=family.conditions, classes=tuple(family.classes))
-        for name, family in kept.items()
-        if any(family.classes.values()) and name in wanted
-    }
     families = [one for one in families_named() if one.name in wanted and (one.on_the_spot or not of_set)]
     if any(family.needs_tagger for family in families) and model is None:
         if source.families or is_installed(DEFAULT_MODEL):
@@ -156,15 +151,16 @@ def labelled_contexts(
             conditions=conditions,
             on_progress=lambda done: on_progress("labelling", done, len(contexts)),
         )
-        infos |= {
-            name: FamilyInfo(title=title_of(name), conditions=labelled.conditions[name], classes=tuple(counts))
-            for name, counts in labelled.counts().items()
-            if any(counts.values())
-        }
+        kept = {**kept, **labelled.families}
         old = [context.labels if of_set else {} for context in contexts]
         pairs = zip(old, labelled.contexts, strict=True)
         contexts = tuple(replace(new, labels={**before, **new.labels}) for before, new in pairs)
         bounds, tagged_by = (bounds or labelled.bounds), (tagged_by or labelled.model)
+    infos = {
+        name: FamilyInfo(title=title_of(name), conditions=one.conditions, classes=tuple(one.classes))
+        for name, one in kept.items()
+        if any(one.classes.values()) and name in wanted
+    }
     if empty := [name for name in source.families if name not in infos]:
         raise InputError(
             f"no context of {source.name} has a class of {empty[0]}",
@@ -248,8 +244,6 @@ def evaluate(
             name = next(iter(searching), "the default system")
             raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")
         contexts = qrels
-    elif not isinstance(contexts, str | Path | DiagnosticSet):
-        contexts = list(contexts)
     source = read_source(contexts, (families,) if isinstance(families, str) else families)
     if source.labelled and (not conditions or spacy_model):
         remedy = f"The set {source.name} is labelled already: leave them out."
@@ -285,13 +279,13 @@ def evaluate(
             raise InputError(f"no cited paper of any context is in {path}", remedy)
         counted = ~outside if missing == "skip" else np.ones_like(outside)
         ids = frozenset(context.context_id for context in of_set)
-        fingerprint, size = manifest.fingerprint, size_of(path)
-        pool = Conditions(topics, ids, path, fingerprint, size, store.years, rules, k, parallelism, on_progress)
+        pool = Pool(path=str(path), fingerprint=manifest.fingerprint, papers=papers, bytes=size_of(path))
+        shared = Conditions(topics, ids, pool, store.years, rules, k, parallelism, on_progress)
         cited = cited_papers(topics, years, rules)
         cited, measured = cited[counted[cited["topic"]]], {}
         # Runs come first, so that their errors are told before other systems search for minutes.
         for name, system in sorted(by_name.items(), key=lambda one: not isinstance(one[1], Run)):
-            measured[name] = _measured(name, answer(name, system, pool), pool, cited, counted)
+            measured[name] = _measured(name, answer(name, system, shared), shared, cited, counted)
     if source.labelled and source.labelled.manifest.corpus_fingerprint not in (None, manifest.fingerprint):
         notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
     records, remarks, ranks, confidence, runs = zip(*(measured[name] for name in by_name), strict=True)
@@ -307,7 +301,7 @@ def evaluate(
             without_citing_year=sum(one.citing_year is None for one in topics),
             training_overlap=overlap,
         ),
-        index=Pool(path=str(path), fingerprint=manifest.fingerprint, papers=papers, bytes=pool.index_bytes),
+        index=pool,
         rules={**asdict(rules), "missing": missing, "conditions": any(one.conditions for one in infos.values())},
         k=k,
         columns=columns,
@@ -319,7 +313,7 @@ def evaluate(
     )
     return Results(
         record,
-        _labels(topics, counted, infos),
+        _labels(list(itertools.compress(topics, counted)), infos),
         pd.concat(ranks, ignore_index=True),
         pd.concat(confidence, ignore_index=True),
         runs=dict(zip(by_name, runs, strict=True)),
@@ -327,21 +321,21 @@ def evaluate(
 
 
 def _measured(
-    name: str, answered: Answered, pool: Conditions, cited: pd.DataFrame, counted: npt.NDArray[np.bool_]
+    name: str, answered: Answered, conditions: Conditions, cited: pd.DataFrame, counted: npt.NDArray[np.bool_]
 ) -> tuple[SystemRecord, list[str], pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """The record of a system, remarks, and its tables: ranks of the papers cited, confidence, and hits.
 
     `counted` says which contexts count.
     """
-    ranked, removed = rank(answered.hits, pool.topics, pool.rules, pool.k)
+    ranked, removed = rank(answered.hits, conditions.topics, conditions.rules, conditions.k)
     empty = counted & ~np.isin(np.arange(len(counted)), ranked["topic"])
     record = answered.record.model_copy(update={"removed": removed, "empty": int(empty.sum())})
     remarks = [f"{name}: {remark}" for remark in answered.remarks]
     # Probabilities are measured on contexts that they were not fitted on.
-    fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one.context)) for one in pool.topics], bool)
+    fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one.context)) for one in conditions.topics], bool)
     if number := int((fitted & counted).sum()):
         remarks.append(f"{name}: its calibration error leaves out {number:,} contexts on which it was calibrated")
-    ids = np.array([topic.context.context_id for topic in pool.topics], dtype=object)
+    ids = np.array([topic.context.context_id for topic in conditions.topics], dtype=object)
     rows = zip(ids, answered.confidences, counted & ~fitted, strict=bool(answered.confidences))
     confidences = [
         (context_id, name, *(getattr(one, event) for event in EVENTS))
@@ -357,20 +351,15 @@ def _measured(
     )
 
 
-def _labels(topics: Sequence[Topic], counted: npt.NDArray[np.bool_], families: Iterable[str]) -> pd.DataFrame:
-    """The table of labels of the topics that count."""
-    contexts = [topic.context for topic in itertools.compress(topics, counted)]
-    context_ids, texts = zip(*((context.context_id, context.text) for context in contexts), strict=True)
-    classes = {name: [context.labels.get(name) for context in contexts] for name in families}
-    return labels_table(context_ids, _citing_papers(topics)[counted], texts, classes)
-
-
-def _citing_papers(topics: Sequence[Topic]) -> npt.NDArray[np.int32]:
-    """The number of the citing paper of each topic; where it is not known, the context is a paper of its own."""
+def _labels(topics: Sequence[Topic], families: Iterable[str]) -> pd.DataFrame:
+    """The table of labels of topics. Where the citing paper is not known, the context is a paper of its own."""
+    contexts = [topic.context for topic in topics]
     names = ((one.citing_id, one.context.citing_key, one.context.context_id) for one in topics)
     # The first name that is known, with its kind.
     firsts = [next(kind_and_name for kind_and_name in enumerate(of_topic) if kind_and_name[1]) for of_topic in names]
-    return np.asarray(pd.Series(firsts).factorize()[0], np.int32)
+    citing = pd.Series(firsts).factorize()[0].astype(np.int32)
+    classes = {name: [context.labels.get(name) for context in contexts] for name in families}
+    return labels_table([one.context_id for one in contexts], citing, [one.text for one in contexts], classes)
 
 
 def _pool(systems: Mapping[str, System], of_set: DiagnosticSet | None) -> Path:

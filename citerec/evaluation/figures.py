@@ -179,8 +179,8 @@ class Figures:
                 rows
             )
             systems = dict.fromkeys([*self.record.systems, *self.texts["system"]])
-            wide = {system: table.reindex(columns=[(system, name) for name in names]) for system in systems}
-            return {system: of_system.to_numpy(np.float64) for system, of_system in wide.items()}
+            columns = {system: [(system, name) for name in names] for system in systems}
+            return {system: table.reindex(columns=columns[system]).to_numpy(np.float64) for system in systems}
         metrics = parse_metrics(names, self.record.k)
         return {name: measure(metrics, self.gold(name), self.record.k) for name in self.record.systems}
 

@@ -102,10 +102,7 @@ def parse_metrics(names: str | Sequence[str], k: int) -> tuple[Metric, ...]:
 def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> Floats:
     """Scores, contexts × metrics, by the ranks of the cited papers in the first k hits (`Ranking.gold`)."""
     of_cutoff = {cutoff: _GoldRanks(gold, cutoff or k) for cutoff in {metric.cutoff for metric in metrics}}
-    scores = np.empty((len(gold), len(metrics)))
-    for column, metric in enumerate(metrics):
-        scores[:, column] = MEASURES[metric.measure](of_cutoff[metric.cutoff])
-    return scores
+    return np.stack([MEASURES[one.measure](of_cutoff[one.cutoff]) for one in metrics], axis=1).astype(np.float64)
 
 
 BINS = 10

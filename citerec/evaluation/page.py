@@ -126,9 +126,6 @@ def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ())
     return [piece for piece in (*pieces, (text[done:], "")) if piece[0]]
 
 
-SYSTEMS = ("#4a7fe0", "#d9722c", "#2b9c69", "#b05fca", "#d94f70", "#8f8a1c", "#1a96a8", "#a3714a")
-"""Colours of systems, which are legible in both modes."""
-
 _INK = "#010203"  # becomes the colour of the page's text
 _STYLE: Any = {
     "text.parse_math": False,  # a $ in the name of a class is a $
@@ -153,7 +150,7 @@ def _styled() -> Iterator[None]:
     import matplotlib as mpl
     from matplotlib.rcsetup import cycler
 
-    with mpl.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=SYSTEMS)}):
+    with mpl.rc_context({**_STYLE, "axes.prop_cycle": cycler(color=tables.SYSTEM_COLOURS)}):
         yield
 
 
@@ -246,6 +243,6 @@ def _templates() -> "Environment":
     loader, strict = PackageLoader("citerec.evaluation"), StrictUndefined
     templates = Environment(loader=loader, autoescape=True, undefined=strict, trim_blocks=True, lstrip_blocks=True)
     templates.globals.update(tables=tables, hardest=hardest, side_by_side=side_by_side, version=__version__)
-    templates.globals.update(means_chart=means_chart, ranks_chart=ranks_chart, colours=SYSTEMS)
+    templates.globals.update(means_chart=means_chart, ranks_chart=ranks_chart)
     templates.filters.update(table=lambda table: Markup(to_html(table)), counted=counted)
     return templates

@@ -6,7 +6,7 @@ import re
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from citerec.contexts.provenance import NOTHING, Provenance
 from citerec.contexts.topic import LeakRules, Topic
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.metrics import YearsOf, hits_of
-from citerec.evaluation.record import Cost, SystemRecord, Usage, metered
+from citerec.evaluation.record import Cost, Pool, SystemRecord, Usage, metered
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress
 from citerec.recommend import Recommender
@@ -50,9 +50,7 @@ class Conditions(NamedTuple):
 
     topics: Sequence[Topic]
     context_ids: frozenset[str]
-    path: Path
-    fingerprint: str
-    index_bytes: int
+    pool: Pool
     years_of: YearsOf
     rules: LeakRules
     k: int
@@ -92,12 +90,11 @@ def answer(name: str, system: System, conditions: Conditions) -> Answered:
     """
     match system:
         case Run():
-            hits = pooled(system, conditions.topics, conditions.context_ids, conditions.years_of)
-            return Answered(hits, SystemRecord(kind="run"))
+            return _of_run(system, conditions)
         case str() | Recipe():
-            with Recommender.open(conditions.path, system) as recommender:
-                if recommender.manifest.fingerprint != conditions.fingerprint:  # all search the same papers
-                    fault = f"{conditions.path} was replaced while it was searched"
+            with Recommender.open(conditions.pool.path, system) as recommender:
+                if recommender.manifest.fingerprint != conditions.pool.fingerprint:  # all search the same papers
+                    fault = f"{conditions.pool.path} was replaced while it was searched"
                     raise IndexUnusableError(fault, "Run the same command again.")
                 return _of_recommender(name, recommender, conditions, conditions.parallelism)
         case Recommender():
@@ -134,7 +131,7 @@ def _of_recommender(name: str, recommender: Recommender, conditions: Conditions,
             kind="citerec",
             settings=recommender.recipe.to_json(),
             digests=recommender.digests,
-            cost=Cost.of([part.measured for part in in_order], conditions.index_bytes),
+            cost=Cost.of([part.measured for part in in_order], conditions.pool.bytes),
         ),
         remarks=recommender.remarks(counts),
         confidences=[one for part in in_order for one in part.confidences] if calibration else (),
@@ -176,19 +173,15 @@ def _of_function(name: str, system: Function, conditions: Conditions) -> Answere
                 remedy = "Answer with pairs of paper id and score, best first or in any order."
                 raise InputError(f"{name} answers {answer!r}"[:200], remedy) from None
             conditions.on_progress(name, done, len(conditions.topics))
-    record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.index_bytes))
+    record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.pool.bytes))
     return Answered(hits_of(answers, conditions.years_of, name), record)
 
 
-def pooled(run: Run, topics: Sequence[Topic], context_ids: Collection[str], years_of: YearsOf) -> pd.DataFrame:
-    """The hits of a run for the topics of an evaluation; lines of other contexts of the same file are left out.
-
-    Raises:
-        InputError: It answers an unknown context, or names a paper that is not in the pool; the message says where.
-    """
-    years = years_of({paper_id for papers in run.values() for paper_id in papers})
+def _of_run(run: Run, conditions: Conditions) -> Answered:
+    """The hits of a run; errors say where it answers an unknown context, or names a paper that is not in the pool."""
+    years = conditions.years_of({paper_id for papers in run.values() for paper_id in papers})
     for context_id, papers in run.items():
-        if context_id not in context_ids:
+        if context_id not in conditions.context_ids:
             remedy = "Score the run on the contexts it answers."
             raise InputError(f"{run.place_of(context_id)}: there is no context {context_id!r}", remedy)
         if missing := next((paper_id for paper_id in papers if paper_id not in years), None):
@@ -196,8 +189,8 @@ def pooled(run: Run, topics: Sequence[Topic], context_ids: Collection[str], year
                 f"{run.place_of(context_id, missing)}: the paper {missing!r} is not in the index",
                 "Score the run against the index that it was made from: --index",
             )
-    answers = (list(run.get(topic.context.context_id, {}).items()) for topic in topics)
-    return hits_of(answers, lambda _: years, run.name)
+    answers = (list(run.get(topic.context.context_id, {}).items()) for topic in conditions.topics)
+    return Answered(hits_of(answers, lambda _: years, run.name), SystemRecord(kind="run"))
 
 
 def named(systems: Any) -> dict[str, System]:

@@ -155,20 +155,6 @@ def _plain(cell: Any, *, cut: bool) -> Any:
     return f"'{text}" if seems_formula else text
 
 
-_LATEX = {
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **dict.fromkeys("★▲▼", ""),
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    "×": r"$\times$",
-    "±": r"$\pm$",
-    "↓": r"$\downarrow$",
-    "†": r"$^{*}$",
-}
-
-
 def to_latex(table: Table) -> str:
     """A table as a `tabular` of LaTeX with the rules of booktabs.
 
@@ -184,10 +170,14 @@ def to_latex(table: Table) -> str:
 
 
 def _latex(spans: Sequence[Span]) -> str:
+    from pylatexenc.latexencode import unicode_to_latex
+
     marks = "".join(text[:1] for text, _ in spans)
     parts = []
     for text, style in spans:
-        if written := "".join(_LATEX.get(sign, sign) for sign in text).strip():
+        words = re.sub("[★▲▼]", "", text)
+        latex = unicode_to_latex(words, unknown_char_policy="keep", unknown_char_warning=False)
+        if written := latex.replace(r"{\textdagger}", r"$^{*}$").strip():
             is_best = "★" in marks and style != "interval"
             parts.append(
                 rf"\textbf{{{written}}}" if is_best else rf"{{\small {written}}}" * (style == "interval") or written
@@ -195,8 +185,8 @@ def _latex(spans: Sequence[Span]) -> str:
     return " ".join(parts) + r"$^{\dagger}$" * ("▲" in marks or "▼" in marks)
 
 
-SYSTEM_COLOURS = 8
-"""How many systems the page has colours for; further systems reuse them."""
+SYSTEM_COLOURS = ("#4a7fe0", "#d9722c", "#2b9c69", "#b05fca", "#d94f70", "#8f8a1c", "#1a96a8", "#a3714a")
+"""Colours of systems, which are legible in both modes; further systems reuse them."""
 
 
 class Block(NamedTuple):
@@ -270,7 +260,7 @@ def name_cell(results: "Figures", name: str) -> Cell:
     """The name of a system, with its colour; † marks an upper bound. Without a name, the targets."""
     if not name:
         return marked("target", "oracle")
-    number = list(results.systems).index(name) % SYSTEM_COLOURS
+    number = list(results.systems).index(name) % len(SYSTEM_COLOURS)
     shown = (f"{name} †", "oracle") if results.systems[name].is_oracle else (name, "")
     return Cell(name, (("", f"system-{number}"), shown))
 

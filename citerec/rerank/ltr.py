@@ -547,12 +547,11 @@ class LtrReranker(Reranker):
         features = features_of(topic, head, wanted=self.manifest.features)
         again = self._again * (head.signal("draft_times") > 0)
         scores = self.scores(features) + again
-        reasons: list[tuple[Reason, ...]] = [()] * len(head) if explain else []
+        if not explain:
+            return reranked(candidates, scores, self.name)
         shown = np.argsort(-scores, kind="stable")[:explain]  # contributions cost more than scores
-        if explain:
-            for place, of_one in zip(shown.tolist(), self.reasons(features[shown], again[shown]), strict=True):
-                reasons[place] = of_one
-        return reranked(candidates, scores, self.name, reasons=reasons)
+        reasons = dict(zip(shown.tolist(), self.reasons(features[shown], again[shown]), strict=True))
+        return reranked(candidates, scores, self.name, reasons=[reasons.get(at, ()) for at in range(len(head))])
 
     def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """The score for each row of `features_of`, (rows,)."""

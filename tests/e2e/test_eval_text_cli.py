@@ -11,6 +11,7 @@ from citerec.evaluation.results import Results
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
+from tests.evaluation_texts.test_rating import filled
 
 FIGURE = r"[\d.]+ \[[\d.]+ [\d.]+\]"
 
@@ -76,15 +77,12 @@ def test_people_rate_and_agree(citerec_here: Citerec, written: Path) -> None:
     names = [line.partition(":")[0] for line in result.stdout.splitlines()]
     assert names == ["sheet-1.csv", "sheet-2.csv", "sheet.instructions.txt", "sheet.key.json"]
     key = json.loads((written / "sheet.key.json").read_text())
-    for number, name in enumerate(("anna", "ben"), 1):
-        with (written / f"sheet-{number}.csv").open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-        with (written / f"sheet-{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            for row in rows:
-                good = key["items"][row["item"]]["system"] == "copy"
-                writer.writerow({**row, "readability": 5 if good else 2, "consistency": 3 if good else number})
+    for bad in (1, 2):
+
+        def rate(row: dict[str, str], bad: int = bad) -> tuple[str, str]:
+            return ("5", "3") if key["items"][row["item"]]["system"] == "copy" else ("2", str(bad))
+
+        filled(written / f"sheet-{bad}.csv", f"sheet-{('anna', 'ben')[bad - 1]}.csv", rate)
     read = citerec_here("rate", "read", "sheet-anna.csv", "sheet-ben.csv", "--key", "sheet.key.json")
     assert read.returncode == 0, read.stderr
     assert re.search(r"^overall +copy +5\.00 \[5\.00 5\.00\] +6 +3\.00 \[3\.00 3\.00\] +6$", read.stdout, re.MULTILINE)

@@ -41,6 +41,7 @@ def test_a_system_as_name_function_run_file_and_run_in_memory_scores_the_same(de
     assert min(results.systems["function"].removed[reason] for reason in ("newer", "citing_paper")) > 0
     unruly = evaluate(systems, contexts, index=demo_index, k=K, exclude_citing=False, as_of_year=False)
     assert unruly.systems["name"].overall.values != named.overall.values
+    assert (unruly.record.rules["as_of_year"], unruly.record.rules["exclude_citing"]) == (False, False)
 
 
 ATTENTION = "900000041"

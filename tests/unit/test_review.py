@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from citerec.contexts.read import as_record, parse_context
-from citerec.diagnostics.families import Bounds
+from citerec.diagnostics.families import Bounds, FamilyOfSet
 from citerec.diagnostics.review import (
     Review,
     agreement,
@@ -59,7 +59,10 @@ def built(out: Path) -> Path:
     cells = {"wanted": 5, "full": 4, "partly": 0, "empty": 1}
     drawn = {"seed": 0, "quota": {"length": 1}, "oversample": 3.3, "rounds": 3, "single": True, "split": "pysbd"}
     sampling = Sampling(**drawn, funnel={"papers": 20, "chosen": 4}, outcomes={"usable": 9}, cells=cells)
-    families = {"field": ((), {"Art": 4}), "length": (("the marker is the last word",), {"short": 2, "long": 2})}
+    families = {
+        "field": FamilyOfSet(conditions=(), classes={"Art": 0}),
+        "length": FamilyOfSet(conditions=("the marker is the last word",), classes={"short": 0, "long": 0}),
+    }
     facts = {"source": "s2orc", "corpus_papers": 20, "corpus_fingerprint": None, "spacy_model": None}
     facts |= {"bounds": Bounds(), "families": families, "sampling": sampling}
 
