@@ -221,7 +221,8 @@ class Recommender:
 
     def close(self) -> None:
         """Closes the index's files."""
-        self._retriever.close()
+        for retriever in self.retrievers:
+            retriever.close()
         self.index.close()
 
     def search(
@@ -393,11 +394,12 @@ class Recommender:
 
     def counts(self) -> dict[str, Counter[str]]:
         """What each retriever counted in the searches since the last call, such as suggestions that named no paper."""
-        return self._retriever.counts()
+        return {retriever.name: retriever.counts() for retriever in self.retrievers}
 
     def remarks(self, counts: Mapping[str, Mapping[str, int]] | None = None) -> tuple[str, ...]:
         """What users should know of some counts, by default those of the searches since the last call."""
-        return self._retriever.remarks(self.counts() if counts is None else counts)
+        counts = self.counts() if counts is None else counts
+        return tuple(filter(None, (retriever.remark(counts[retriever.name]) for retriever in self.retrievers)))
 
     @property
     def evidence_depth(self) -> int:

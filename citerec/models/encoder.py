@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict
@@ -161,6 +161,10 @@ class Encoder(ABC):
         for begin in range(0, len(texts), _PART):
             self._encode_part(texts[begin : begin + _PART], vectors[begin : begin + _PART])
         return vectors
+
+    def encode_papers(self, papers: Sequence[Paper]) -> "NDArray[np.float32]":
+        """The vectors of some papers, each as one text, `paper_text`."""
+        return self.encode([paper_text(paper) for paper in papers])
 
     def _encode_part(self, texts: Sequence[str], vectors: "NDArray[np.float32]") -> None:
         encoded = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
@@ -360,20 +364,3 @@ class PaperEncoder(Protocol):
 
     def encode_papers(self, papers: Sequence[Paper], /) -> "NDArray[np.float32]":
         """The vectors of some papers, (papers, dimension), each of length one."""
-
-
-class TextEncoder:
-    """An encoder of texts, for papers: each is one text, `paper_text`."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
-
-    @classmethod
-    def open(cls, options: Any) -> Self:
-        """Opens the encoder that options name by `model`, `backend` and `max_tokens`; errors as for `Encoder.open`."""
-        return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
-
-    def encode_papers(self, papers: Sequence[Paper]) -> "NDArray[np.float32]":
-        """As for `PaperEncoder`."""
-        return self._encoder.encode([paper_text(paper) for paper in papers])

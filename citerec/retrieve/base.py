@@ -335,7 +335,7 @@ class OpenIndex:
         """
         try:
             if not isinstance(candidates, Candidates):
-                candidates = Candidates.of(self._rows_for(candidates), candidates)
+                candidates = Candidates.of(self.rows_for([one.paper_id for one in candidates]), candidates)
         except KeyError as error:
             raise SearchError(
                 f"the retriever {name} found {error.args[0]!r}, which is not in the index",
@@ -348,8 +348,8 @@ class OpenIndex:
             return hits
         return hits.taken(np.flatnonzero(hits.papers.passing(filters)[hits.rows]))
 
-    def _rows_for(self, _candidates: Sequence[Candidate]) -> PaperRows:
-        """The papers of which the columns of some candidates are rows."""
+    def rows_for(self, _paper_ids: Sequence[str]) -> PaperRows:
+        """The papers of which the columns of some found papers are rows."""
         return self.rows
 
     def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
