@@ -27,6 +27,7 @@ from citerec.files.parallel import HERE, Parallelism, in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import read_json
 from citerec.index.manifest import Manifest, generation_of, open_store, opened
+from citerec.index.vectors import DenseOptions
 from citerec.models.loading import MANIFEST
 from citerec.records import MARKER, NO_FILTERS, Answer, Citance, Confidence, Context, Filters, Hit, Paper, Verdict
 from citerec.rerank.base import Reranker, citance_text, citance_texts
@@ -504,7 +505,6 @@ class Index:
             BuildError: Too many records are bad, or the disk is full, or another build is running.
         """
         from citerec.index.build import build_index
-        from citerec.index.vectors import DenseOptions
 
         with _as_files(papers) as sources:
             how = _build_options(**{"dense": DenseOptions(), **options})
@@ -541,7 +541,7 @@ class Index:
             raise InputError(f"remove cannot take the text {ids!r:.80}", f"Give [{ids!r:.80}], or Path({ids!r:.80}).")
         named = nullcontext(ids) if isinstance(ids, Path) else _temporary(f"{one}\n".encode() for one in ids)
         with named as file:
-            self.manifest = remove_papers(file, self.path, on_progress=on_progress)
+            self.manifest = remove_papers(file, self.path, on_progress)
 
     def encode(
         self,
@@ -567,7 +567,6 @@ class Index:
             BuildError: The disk is full, or another build is running.
         """
         from citerec.index.build import encode_index
-        from citerec.index.vectors import DenseOptions
 
         names = DenseOptions.__dataclass_fields__.keys() - {"model"}
         if unknown := sorted(options.keys() - names):

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
+from typing import Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from citerec.files.registry import Registry
 from citerec.index.base import ENGINES, Engine
 from citerec.index.columns import PaperRows, Rows as Rows
 from citerec.index.manifest import Manifest, generation_of, open_store, opened, trained_of
+from citerec.index.vectors import DenseOptions
 from citerec.records import NO_FILTERS, Confidence, Filters, Match, Paper, Reason
 from citerec.settings import PartSettings
 
@@ -179,9 +180,6 @@ class Candidates(Sequence[Candidate]):
         """The candidates by score, ties by id."""
         return self.taken(np.lexsort((self.rows, -self.scores)))
 
-
-if TYPE_CHECKING:
-    from citerec.index.vectors import DenseOptions
 
 _NAMED_FIELDS = 25
 _USUAL_K = 10
@@ -407,7 +405,7 @@ class Retriever(ABC):
 
     @classmethod
     def encode(
-        cls, _index: Path, _options: "DenseOptions", _on_progress: Progress, _parallelism: Parallelism = HERE
+        cls, _index: Path, _options: DenseOptions, _on_progress: Progress, _parallelism: Parallelism = HERE
     ) -> str:
         """Makes what it searches, such as vectors, in the folder of its name in an index: `citerec index encode`.
 
