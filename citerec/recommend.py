@@ -29,14 +29,14 @@ from citerec.files.resume import read_json
 from citerec.index.manifest import Manifest, generation_of, open_store, opened
 from citerec.index.vectors import DenseOptions
 from citerec.models.loading import MANIFEST
-from citerec.records import MARKER, NO_FILTERS, Answer, Citance, Confidence, Context, Filters, Hit, Paper, Verdict
+from citerec.records import MARKER, NO_FILTERS, Answer, Citance, Confidence, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Candidate, Candidates, Floats, OpenIndex, Retriever
 from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
 from citerec.settings import live_folder
-from citerec.systems import Recipe, default_system, open_index, open_rerankers, provenance_of_system
+from citerec.systems import Recipe, default_system, open_index, provenance_of_system, reranker_of
 
 if TYPE_CHECKING:
     from citerec.index.build import BuildOptions
@@ -162,7 +162,9 @@ class Recommender:
                     parts[part.name] = part
                 if rerankers is not None:
                     return cls(index, parts, rerankers, recipe), failed.pop_all()
-                system = cls(index, parts, open_rerankers(path, recipe), recipe)
+                named = map(reranker_of, recipe.rerankers)
+                rankers = [one.open(path, folder, recipe.settings_of(one)) for one, folder in named]
+                system = cls(index, parts, rankers, recipe)
                 # Parts of a user's own are not told apart by the recipe: what is said of it is not said of them.
                 system._is_of_recipe = True
                 system.calibration = open_calibration(path, recipe, system.made_for, system.digests.get("ltr"))
@@ -368,10 +370,6 @@ class Recommender:
         shown = [candidates[group[0]] for group in groups]
         matches = self._retriever.explain(topic, shown, papers) if explain else [()] * len(shown)
         confidence = getattr(candidates, "confidence", None)
-
-        def verdict(candidate: Candidate) -> Verdict | None:
-            return confidence.verdict(candidate.signals[CHANCE]) if confidence else None
-
         hits = (
             Hit(
                 rank=rank,
@@ -382,7 +380,7 @@ class Recommender:
                 reasons=candidate.reasons,
                 also=tuple(papers[ids[place]] for place in group[1:]),
                 cited_before=(topic.cited_before or ()).count(candidate.paper_id),
-                verdict=verdict(candidates[min(group)]),
+                verdict=confidence.verdict(candidates[min(group)].signals[CHANCE]) if confidence else None,
             )
             for rank, (group, candidate, words) in enumerate(zip(groups, shown, matches, strict=True), 1)
         )
@@ -401,11 +399,6 @@ class Recommender:
         """What users should know of some counts, by default those of the searches since the last call."""
         counts = self.counts() if counts is None else counts
         return tuple(filter(None, (retriever.remark(counts[retriever.name]) for retriever in self.retrievers)))
-
-    @property
-    def evidence_depth(self) -> int:
-        """How many candidates `evidence` needs."""
-        return min(DEPTH, self.index.most_hits)
 
     def evidence(self, topic: Topic, candidates: Candidates) -> Floats:
         """What tells how sure it is of its answer, (len(EVIDENCE),); arguments as for `confidence.evidence_of`."""

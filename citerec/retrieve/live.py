@@ -1,6 +1,5 @@
 """What retrievers that ask a web service have in common."""
 
-import functools
 import itertools
 import re
 import threading
@@ -193,16 +192,8 @@ class LiveIndex(OpenIndex):
         self.store = SqliteStore(Path(":memory:"))
         self.rows, self.most_hits = _rows({}), 1000
         self._records = {}
+        self.words = None  # retrievers explain what they found themselves
         self._lock = threading.Lock()
-
-    @functools.cached_property
-    def words(self) -> None:
-        """Nothing: retrievers explain what they found themselves."""
-        return None
-
-    def close(self) -> None:
-        """Forgets the papers."""
-        self.store.close()
 
     def take_in(self, papers: Sequence[Paper]) -> Mapping[str, str]:
         """Takes in papers from elsewhere; their ids stay."""

@@ -165,7 +165,8 @@ class WordsRetriever(Retriever):
             return self._added_up(hits)[:k]
         papers = hits.papers
         if not by_score:
-            papers = papers.taken(in_order(index.rows, sort, papers.rows, papers.scores)[:k])
+            order = np.lexsort((papers.rows, -papers.scores, _order_of(index.rows, sort, papers.rows)))
+            papers = papers.taken(order[:k])
         return Candidates(index.rows, papers.rows, papers.scores, {"bm25": papers.scores})
 
     def _added_up(self, hits: SearchHits) -> Candidates:
@@ -307,11 +308,6 @@ def words_near(topic: Topic) -> str:
 
 def _words(text: str) -> list[str]:
     return [word for word in clean(text).split() if _WORD.search(word)]
-
-
-def in_order(papers: PaperRows, sort: str, rows: Rows, scores: Floats) -> Rows:
-    """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
-    return np.lexsort((rows, -scores, _order_of(papers, sort, rows)))
 
 
 def _order_of(papers: PaperRows, sort: str, rows: Rows) -> Floats:
