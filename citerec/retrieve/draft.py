@@ -86,11 +86,13 @@ class DraftRetriever(Retriever):
         assert self._vectors is not None
         is_cited, theirs = self._vectors.of(cited)
         has_vector, own = self._vectors.of(rows)
-        same = rows[has_vector, None] == cited[is_cited]
-        means = theirs.sum(axis=0) - same.astype(np.float32) @ theirs
+        means, cosines = theirs.sum(axis=0)[None].repeat(len(own), axis=0), own @ theirs.T
+        at, place = np.nonzero(rows[has_vector, None] == cited[is_cited])
+        means[at] -= theirs[place]
+        cosines[at, place] = np.nan
         lengths = np.linalg.norm(means, axis=1)
         to_mean, to_nearest = np.full((2, len(rows)), np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing is left beside the candidate itself
             to_mean[has_vector] = np.where(lengths > _LEAST, (means * own).sum(axis=1) / lengths, np.nan)
-        to_nearest[has_vector] = np.fmax.reduce(np.where(same, np.nan, own @ theirs.T), axis=1, initial=np.nan)
+        to_nearest[has_vector] = np.fmax.reduce(cosines, axis=1, initial=np.nan)
         return to_mean, to_nearest
