@@ -27,15 +27,16 @@ from citerec.files.parallel import HERE, Parallelism, in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import read_json
 from citerec.index.manifest import Manifest, generation_of, open_store, opened
+from citerec.index.vectors import DenseOptions
 from citerec.models.loading import MANIFEST
-from citerec.records import MARKER, NO_FILTERS, Answer, Citance, Confidence, Context, Filters, Hit, Paper, Verdict
+from citerec.records import MARKER, NO_FILTERS, Answer, Citance, Confidence, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Candidate, Candidates, Floats, OpenIndex, Retriever
 from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.words import WordsRetriever
 from citerec.settings import live_folder
-from citerec.systems import Recipe, default_system, open_index, open_rerankers, provenance_of_system
+from citerec.systems import Recipe, default_system, open_index, provenance_of_system, reranker_of
 
 if TYPE_CHECKING:
     from citerec.index.build import BuildOptions
@@ -161,7 +162,9 @@ class Recommender:
                     parts[part.name] = part
                 if rerankers is not None:
                     return cls(index, parts, rerankers, recipe), failed.pop_all()
-                system = cls(index, parts, open_rerankers(path, recipe), recipe)
+                named = map(reranker_of, recipe.rerankers)
+                rankers = [one.open(path, folder, recipe.settings_of(one)) for one, folder in named]
+                system = cls(index, parts, rankers, recipe)
                 # Parts of a user's own are not told apart by the recipe: what is said of it is not said of them.
                 system._is_of_recipe = True
                 system.calibration = open_calibration(path, recipe, system.made_for, system.digests.get("ltr"))
@@ -221,7 +224,8 @@ class Recommender:
 
     def close(self) -> None:
         """Closes the index's files."""
-        self._retriever.close()
+        for retriever in self.retrievers:
+            retriever.close()
         self.index.close()
 
     def search(
@@ -366,10 +370,6 @@ class Recommender:
         shown = [candidates[group[0]] for group in groups]
         matches = self._retriever.explain(topic, shown, papers) if explain else [()] * len(shown)
         confidence = getattr(candidates, "confidence", None)
-
-        def verdict(candidate: Candidate) -> Verdict | None:
-            return confidence.verdict(candidate.signals[CHANCE]) if confidence else None
-
         hits = (
             Hit(
                 rank=rank,
@@ -380,7 +380,7 @@ class Recommender:
                 reasons=candidate.reasons,
                 also=tuple(papers[ids[place]] for place in group[1:]),
                 cited_before=(topic.cited_before or ()).count(candidate.paper_id),
-                verdict=verdict(candidates[min(group)]),
+                verdict=confidence.verdict(candidates[min(group)].signals[CHANCE]) if confidence else None,
             )
             for rank, (group, candidate, words) in enumerate(zip(groups, shown, matches, strict=True), 1)
         )
@@ -393,16 +393,12 @@ class Recommender:
 
     def counts(self) -> dict[str, Counter[str]]:
         """What each retriever counted in the searches since the last call, such as suggestions that named no paper."""
-        return self._retriever.counts()
+        return {retriever.name: retriever.counts() for retriever in self.retrievers}
 
     def remarks(self, counts: Mapping[str, Mapping[str, int]] | None = None) -> tuple[str, ...]:
         """What users should know of some counts, by default those of the searches since the last call."""
-        return self._retriever.remarks(self.counts() if counts is None else counts)
-
-    @property
-    def evidence_depth(self) -> int:
-        """How many candidates `evidence` needs."""
-        return min(DEPTH, self.index.most_hits)
+        counts = self.counts() if counts is None else counts
+        return tuple(filter(None, (retriever.remark(counts[retriever.name]) for retriever in self.retrievers)))
 
     def evidence(self, topic: Topic, candidates: Candidates) -> Floats:
         """What tells how sure it is of its answer, (len(EVIDENCE),); arguments as for `confidence.evidence_of`."""
@@ -502,7 +498,6 @@ class Index:
             BuildError: Too many records are bad, or the disk is full, or another build is running.
         """
         from citerec.index.build import build_index
-        from citerec.index.vectors import DenseOptions
 
         with _as_files(papers) as sources:
             how = _build_options(**{"dense": DenseOptions(), **options})
@@ -539,7 +534,7 @@ class Index:
             raise InputError(f"remove cannot take the text {ids!r:.80}", f"Give [{ids!r:.80}], or Path({ids!r:.80}).")
         named = nullcontext(ids) if isinstance(ids, Path) else _temporary(f"{one}\n".encode() for one in ids)
         with named as file:
-            self.manifest = remove_papers(file, self.path, on_progress=on_progress)
+            self.manifest = remove_papers(file, self.path, on_progress)
 
     def encode(
         self,
@@ -565,7 +560,6 @@ class Index:
             BuildError: The disk is full, or another build is running.
         """
         from citerec.index.build import encode_index
-        from citerec.index.vectors import DenseOptions
 
         names = DenseOptions.__dataclass_fields__.keys() - {"model"}
         if unknown := sorted(options.keys() - names):

@@ -164,16 +164,6 @@ def reranker_of(name: str) -> Named:
     return RERANKERS[name], None
 
 
-def open_rerankers(index: Path, recipe: Recipe) -> list[Reranker]:
-    """The rerankers that a recipe names, in their order.
-
-    Raises:
-        SettingsError: The index has no ranker of this kind, and no other folder is given.
-        ModelError: A ranker cannot be opened.
-    """
-    return [part.open(index, folder, recipe.settings_of(part)) for part, folder in map(reranker_of, recipe.rerankers)]
-
-
 def open_index(path: Path, recipe: Recipe) -> OpenIndex:
     """The index in a directory for a system; for `live_folder()` what takes the place of one.
 

@@ -135,9 +135,7 @@ def saved_bibliographies(index: Path) -> list[Path]:
     return saved
 
 
-def remove_papers(
-    ids: Path, index: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
-) -> Manifest:
+def remove_papers(ids: Path, index: Path, on_progress: Progress = no_progress) -> Manifest:
     """Removes papers from an index, with their abstracts and TLDRs; errors as for `add_to_index`.
 
     Sentences about them are no longer searched. What they said of others stays. A later record brings a paper back.
@@ -145,7 +143,6 @@ def remove_papers(
     Args:
         ids: A file with the id of a paper in each line; unknown ones are ignored.
         index: The index.
-        options: As for `add_to_index`.
         on_progress: Called as the work goes on.
 
     Returns:
@@ -156,7 +153,7 @@ def remove_papers(
         paper_ids = (line.record.key for line in IDS.read(ids) if isinstance(line.record, Deletion))
         if not any(map(store.years, in_parts(paper_ids, _LOOKED_UP))):
             return before
-    return _updated(index, before, [Shard(ids, REMOVED)], options or BuildOptions(), on_progress)
+    return _updated(index, before, [Shard(ids, REMOVED)], BuildOptions(), on_progress)
 
 
 def changeable(index: Path) -> Manifest:

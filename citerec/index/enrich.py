@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -19,7 +19,7 @@ from citerec.contexts.markers import marked
 from citerec.corpus.matching import alike, look_up_names
 from citerec.corpus.store import PaperStore
 from citerec.files.parallel import in_parts
-from citerec.files.progress import Progress, no_progress
+from citerec.files.progress import Progress
 from citerec.index.build import BuildOptions, add_to_index, changeable
 from citerec.index.manifest import open_store
 from citerec.records import MARKER, Paper
@@ -73,10 +73,8 @@ class Answers:
             "CREATE TABLE IF NOT EXISTS answers (paper TEXT, service TEXT, answer TEXT, PRIMARY KEY (paper, service))"
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
+    def close(self) -> None:
+        """Closes the file."""
         self._rows.close()
 
     def forget(self) -> None:
@@ -102,12 +100,7 @@ class Answers:
 
 
 def enrich_index(
-    index: Path,
-    services: Sequence[LookUp],
-    sentences: int = 200,
-    on_progress: Progress = no_progress,
-    *,
-    again: bool = False,
+    index: Path, services: Sequence[LookUp], sentences: int, on_progress: Progress, *, again: bool
 ) -> Enriched:
     """Asks services for the papers of an index, and builds what they say into it.
 
@@ -127,7 +120,7 @@ def enrich_index(
     """
     changeable(index)  # or it would be said after an hour of asking
     folder = index / "enriched"
-    with contextlib.closing(open_store(index)) as store, Answers(folder) as answers:
+    with contextlib.closing(open_store(index)) as store, contextlib.closing(Answers(folder)) as answers:
         if again:
             answers.forget()
         whole = store.counts().papers

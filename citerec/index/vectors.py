@@ -37,7 +37,7 @@ from citerec.files.parallel import HERE, Parallelism, available_processors, in_p
 from citerec.files.progress import Progress, Rejected
 from citerec.index.columns import COLUMNS, Mask, PaperRows, Rows, mapped, rows_of, writing_arrays
 from citerec.index.manifest import CACHE, DENSE, FILE_NAME, FolderManifest, checksums
-from citerec.models.encoder import ENCODERS, PaperEncoder, TextEncoder, coded, paper_text
+from citerec.models.encoder import ENCODERS, Encoder, PaperEncoder, coded, paper_text
 from citerec.models.find import usual_encoder
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.settings import Positive
@@ -470,6 +470,11 @@ CREATE TEMP TABLE asked (name BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 
 
+def text_encoder(options: "DenseOptions") -> PaperEncoder:
+    """The encoder that options name; errors as for `Encoder.open`."""
+    return Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens)
+
+
 @dataclass(frozen=True, slots=True)
 class DenseOptions:
     """How vectors are made and searched.
@@ -484,7 +489,7 @@ class DenseOptions:
         max_bad: Share of unusable given vectors, 0 to 1, above which the work stops; it changes no vector.
         previous: A folder of vectors, some of them given by the same model. These are used again, beside `vectors`;
             if there are none of these, other papers are encoded, if the model is there and makes such vectors.
-        open_encoder: Opens the encoder: a function of a module, or a method of a class.
+        open_encoder: Opens the encoder: a function of a module.
     """
 
     model: str = ""
@@ -494,7 +499,7 @@ class DenseOptions:
     backend: str = ""
     max_bad: float = field(default=0.05, compare=False)
     previous: Path | None = None
-    open_encoder: "Callable[[DenseOptions], PaperEncoder]" = TextEncoder.open
+    open_encoder: "Callable[[DenseOptions], PaperEncoder]" = text_encoder
 
     def for_papers(self, papers: int) -> Self:
         """The same with a backend, and with an encoder for so many papers if none is named.

@@ -5,9 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from citerec.errors import ModelError
@@ -17,8 +19,6 @@ from citerec.models.loading import ModelManifest, open_sentence_transformer
 from citerec.records import Paper
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
 
 _PART = 8192  # texts tokenised at once: enough to find others of similar length, few enough for memory
@@ -114,7 +114,7 @@ class Encoder(ABC):
         """Loads a model, and returns its `model_identity` and how it reads; raises ModelError if it cannot."""
 
     @abstractmethod
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
+    def vectors(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
         """Vectors (rows, dimension) of length one, from token ids (rows, length) where the mask is 1.
 
         Several threads call it.
@@ -153,16 +153,18 @@ class Encoder(ABC):
                     return Encoder.open(name, backend=quick, max_tokens=max_tokens)
         return Encoder.open(name, backend=backend, max_tokens=max_tokens)
 
-    def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of some texts, texts × dimension, each row of length one. An empty text has a vector too."""
-        import numpy as np
-
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         for begin in range(0, len(texts), _PART):
             self._encode_part(texts[begin : begin + _PART], vectors[begin : begin + _PART])
         return vectors
 
-    def _encode_part(self, texts: Sequence[str], vectors: "NDArray[np.float32]") -> None:
+    def encode_papers(self, papers: Sequence[Paper]) -> NDArray[np.float32]:
+        """The vectors of some papers, each as one text, `paper_text`."""
+        return self.encode([paper_text(paper) for paper in papers])
+
+    def _encode_part(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         encoded = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
         batches = list(batches_by_length([len(ids) for ids in encoded], self.batch_tokens, _ROWS))
 
@@ -176,10 +178,8 @@ class Encoder(ABC):
             list(pool.map(work, batches))  # Ctrl-C does not wait for batches that have not begun
 
 
-def padded(rows: Sequence[Sequence[int]]) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+def padded(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Token ids and mask, (rows, longest). Padding is masked, so its ids do not matter."""
-    import numpy as np
-
     lengths = np.array([len(row) for row in rows])
     mask = (np.arange(max(1, lengths.max())) < lengths[:, None]).astype(np.int64)
     ids = np.zeros_like(mask)
@@ -199,7 +199,7 @@ class TorchEncoder(Encoder):
         self.batch_tokens = _BATCH_TOKENS.get(self._model.device.type, _BATCH_TOKENS["cpu"])
         return model_identity(find_model(model)), Reading.of(model, self._model)
 
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
+    def vectors(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
         """As for `Encoder`; torch always uses all its threads within a batch."""
         import torch
 
@@ -277,7 +277,6 @@ class StaticEncoder(Encoder):
 
     def load(self, model: str, device: str | None) -> tuple[str, Reading]:  # noqa: ARG002  numpy runs it
         """As for `Encoder`."""
-        import numpy as np
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
@@ -296,10 +295,8 @@ class StaticEncoder(Encoder):
             dimension=dimension, max_tokens=_MAX_TOKENS, limit=None, truncation_side="right", tokenizer=tokenizer
         )
 
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
+    def vectors(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
         """As for `Encoder`; one thread is enough."""
-        import numpy as np
-
         counts = mask.sum(axis=1).tolist()
         sums = np.stack([self._sum(row[:count]) for row, count in zip(ids, counts, strict=True)])
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
@@ -308,22 +305,20 @@ class StaticEncoder(Encoder):
         vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return vectors
 
-    def _sum(self, tokens: "NDArray[np.int64]") -> "NDArray[np.float32]":
+    def _sum(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
         """The sum of the vectors of some tokens, (dimension,)."""
         sums: NDArray[np.float32] = (self._table[tokens] * self._scales[tokens]).sum(axis=0)
         return sums
 
 
-def coded(vectors: "NDArray[np.float32]") -> tuple["NDArray[np.int8]", "NDArray[np.float32]"]:
+def coded(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Vectors, (rows, dimension), as codes of a byte for each number, and a scale for each row; zeros have scale 0."""
-    import numpy as np
-
     scales = np.abs(vectors).max(axis=1, initial=0) / np.float32(127)
     codes = np.divide(vectors, scales[:, None], out=np.zeros_like(vectors), where=scales[:, None] > 0)
     return np.rint(codes).astype(np.int8), scales
 
 
-def write_table(folder: Path, table: "NDArray[np.float32]") -> None:
+def write_table(folder: Path, table: NDArray[np.float32]) -> None:
     """Puts a table, (tokens, dimension), as codes of a byte, in the place of that of a folder."""
     from safetensors.numpy import save_file
 
@@ -358,22 +353,5 @@ class PaperEncoder(Protocol):
     dimension: int
     max_tokens: int
 
-    def encode_papers(self, papers: Sequence[Paper], /) -> "NDArray[np.float32]":
+    def encode_papers(self, papers: Sequence[Paper], /) -> NDArray[np.float32]:
         """The vectors of some papers, (papers, dimension), each of length one."""
-
-
-class TextEncoder:
-    """An encoder of texts, for papers: each is one text, `paper_text`."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
-
-    @classmethod
-    def open(cls, options: Any) -> Self:
-        """Opens the encoder that options name by `model`, `backend` and `max_tokens`; errors as for `Encoder.open`."""
-        return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
-
-    def encode_papers(self, papers: Sequence[Paper]) -> "NDArray[np.float32]":
-        """As for `PaperEncoder`."""
-        return self._encoder.encode([paper_text(paper) for paper in papers])

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
+from typing import Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from citerec.files.registry import Registry
 from citerec.index.base import ENGINES, Engine
 from citerec.index.columns import PaperRows, Rows as Rows
 from citerec.index.manifest import Manifest, generation_of, open_store, opened, trained_of
+from citerec.index.vectors import DenseOptions
 from citerec.records import NO_FILTERS, Confidence, Filters, Match, Paper, Reason
 from citerec.settings import PartSettings
 
@@ -179,9 +180,6 @@ class Candidates(Sequence[Candidate]):
         """The candidates by score, ties by id."""
         return self.taken(np.lexsort((self.rows, -self.scores)))
 
-
-if TYPE_CHECKING:
-    from citerec.index.vectors import DenseOptions
 
 _NAMED_FIELDS = 25
 _USUAL_K = 10
@@ -335,7 +333,7 @@ class OpenIndex:
         """
         try:
             if not isinstance(candidates, Candidates):
-                candidates = Candidates.of(self._rows_for(candidates), candidates)
+                candidates = Candidates.of(self.rows_for([one.paper_id for one in candidates]), candidates)
         except KeyError as error:
             raise SearchError(
                 f"the retriever {name} found {error.args[0]!r}, which is not in the index",
@@ -348,8 +346,8 @@ class OpenIndex:
             return hits
         return hits.taken(np.flatnonzero(hits.papers.passing(filters)[hits.rows]))
 
-    def _rows_for(self, _candidates: Sequence[Candidate]) -> PaperRows:
-        """The papers of which the columns of some candidates are rows."""
+    def rows_for(self, _paper_ids: Sequence[str]) -> PaperRows:
+        """The papers of which the columns of some found papers are rows."""
         return self.rows
 
     def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
@@ -407,7 +405,7 @@ class Retriever(ABC):
 
     @classmethod
     def encode(
-        cls, _index: Path, _options: "DenseOptions", _on_progress: Progress, _parallelism: Parallelism = HERE
+        cls, _index: Path, _options: DenseOptions, _on_progress: Progress, _parallelism: Parallelism = HERE
     ) -> str:
         """Makes what it searches, such as vectors, in the folder of its name in an index: `citerec index encode`.
 

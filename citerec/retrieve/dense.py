@@ -22,10 +22,10 @@ from citerec.errors import IndexUnusableError, ModelError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.base import ENGINES
-from citerec.index.columns import CitingPapers, sentences_of
+from citerec.index.columns import CitingPapers, begins_of, sentences_of
 from citerec.index.manifest import DENSE, Manifest, generation_of, trained_of
 from citerec.index.vectors import DenseManifest, DenseOptions, Vectors, encode_command, has_vectors, places_of_best
-from citerec.models.encoder import BY_MODEL, BY_TITLES, BackendName, Encoder, StaticManifest
+from citerec.models.encoder import BY_MODEL, BY_TITLES, BackendName, Encoder, StaticEncoder, StaticManifest
 from citerec.models.find import find_model, local_folder
 from citerec.models.loading import read_model_manifest
 from citerec.records import NO_FILTERS, Filters, Paper
@@ -88,7 +88,7 @@ class DenseRetriever(Retriever):
         settings: Those of the retriever.
         manifest: What made the vectors of the papers.
         papers: The ids of the index's papers.
-        folder: The folder of the vectors, for errors.
+        vectors: The vectors.
 
     Raises:
         IndexUnusableError: There are no vectors, or they are damaged, or were made for other papers.
@@ -104,7 +104,7 @@ class DenseRetriever(Retriever):
         """Makes the vectors of all papers, and what searches them; errors as for `encode_index`."""
         from citerec.index.build import encode_index
 
-        encode_index(index, options, on_progress, parallelism=parallelism)
+        encode_index(index, options, on_progress, name=cls.name, parallelism=parallelism)
         return ""
 
     @classmethod
@@ -126,12 +126,10 @@ class DenseRetriever(Retriever):
         return made_by | provenance_of_part(queries) if queries else made_by
 
     def __init__(self, folder: Path, settings: Any, index: OpenIndex) -> None:
-        chosen: Any = self.Settings() if settings is None else settings
-        self.settings, self.folder, self.papers = chosen, folder, index.rows
-        engine = ENGINES[index.manifest.engine]
-        self.vectors = engine.vectors(folder, index.manifest, index.rows, chosen.probe)
+        self.settings, self.papers = settings, index.rows
+        self.vectors = ENGINES[index.manifest.engine].vectors(folder, index.manifest, index.rows, settings.probe)
         self.manifest = self.vectors.manifest
-        self.queries_by = encoder_of_queries(index.path, chosen, self.manifest)
+        self.queries_by = encoder_of_queries(index.path, settings, self.manifest)
         self._encoder: Any = None
         self._opening = threading.Lock()
         if index.manifest.fingerprint != self.manifest.store:
@@ -215,29 +213,29 @@ class DenseRetriever(Retriever):
         """
         with self._opening:
             if self._encoder is None:
-                manifest, encoder = self.manifest, self.open_encoder(self.manifest)
+                manifest, encoder = self.manifest, self.open_encoder()
                 if encoder.dimension != manifest.dimension:
                     raise IndexUnusableError(
                         f"{manifest.model} makes vectors of dimension {encoder.dimension}, and those of the index have "
                         f"{manifest.dimension}",
-                        f"Give the right one: {encode_command(self.folder, '…')}",
+                        f"Give the right one: {encode_command(self.vectors.path, '…')}",
                     )
                 if manifest.identity not in (None, encoder.identity):
                     raise IndexUnusableError(
                         f"{manifest.model} is no longer the model that made the vectors of the index",
-                        f"Make them again: {encode_command(self.folder)}",
+                        f"Make them again: {encode_command(self.vectors.path)}",
                     )
                 self._encoder = encoder
             return self._encoder
 
-    def open_encoder(self, manifest: DenseManifest) -> Any:
-        """Opens the encoder that some vectors are from; it has an `identity` and a `dimension`."""
-        model, length = manifest.model, manifest.max_tokens
+    def open_encoder(self) -> Any:
+        """Opens the encoder that the vectors are from; it has an `identity` and a `dimension`."""
+        manifest, length = self.manifest, self.manifest.max_tokens
         if self.queries_by:
             return _static_encoder(self.queries_by, manifest)
         if self.settings.backend:
-            return Encoder.open(model, backend=self.settings.backend, max_tokens=length)
-        return Encoder.open_for_queries(model, manifest.backend, manifest.count, max_tokens=length)
+            return Encoder.open(manifest.model, backend=self.settings.backend, max_tokens=length)
+        return Encoder.open_for_queries(manifest.model, manifest.backend, manifest.count, max_tokens=length)
 
 
 def _normalised(vectors: Vector) -> Vector:
@@ -271,8 +269,6 @@ def encoder_of_queries(index: Path, settings: Any, vectors: DenseManifest) -> st
 
 def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
     """A static encoder of queries; ModelError if it cannot be loaded, or learnt other vectors than these."""
-    from citerec.models.encoder import StaticEncoder
-
     if not manifest_of_static(Path(find_model(name)), vectors):
         raise ModelError(
             f"{name!r} is no static encoder that learnt the vectors of {vectors.model}",
@@ -290,12 +286,9 @@ def manifest_of_static(folder: Path, vectors: DenseManifest) -> StaticManifest |
     return manifest if manifest and manifest.teacher == teacher else None
 
 
-NAME = "profile"
-
 _YEARS = 64
 _AGAIN = 120  # papers beyond those wanted that are scored again, the nearest of their vectors in half precision
 _DIGITS = 6  # a sum in float32 differs in the seventh digit by where a row lies: equal profiles must score the same
-_NO_LIMIT = 1 << 15  # later than every year, known or not
 
 
 class ProfileSettings(PartSettings):
@@ -326,7 +319,7 @@ class ProfileRetriever(Retriever):
     the citing paper itself does not. A paper scores the cosine of its profile with the topic's vector.
     """
 
-    name = NAME
+    name = "profile"
     label = "profiles"
     Settings = ProfileSettings
     filters_itself = True
@@ -334,30 +327,48 @@ class ProfileRetriever(Retriever):
     @classmethod
     def open(cls, index: OpenIndex, settings: ProfileSettings) -> Self:
         """Opens the vectors of papers and of citing sentences of an index."""
-        if not (index.folder / NAME).is_dir():
-            raise SettingsError(
-                f"{index.path} has no vectors of citing sentences", f"Make them: {encode_command(index.folder / NAME)}"
-            )
+        if not (folder := index.folder / cls.name).is_dir():
+            fault = f"{index.path} has no vectors of citing sentences"
+            raise SettingsError(fault, f"Make them: {encode_command(folder)}")
         return cls(index, settings)
 
     @classmethod
     def encode(cls, index: Path, _options: Any, on_progress: Progress, parallelism: Parallelism = HERE) -> str:
-        """Makes the vectors of citing sentences with the encoder of the papers."""
-        manifest = encode_citing_sentences(index, on_progress, parallelism)
-        return f"{manifest.count:,} pairs of a cited and a citing paper have a vector ({manifest.model})."
+        """Makes the vectors of what each citing paper says of each paper that it cites, with the encoder of the papers.
+
+        Their rows are those of the pairs of `CitingPapers`. Texts that the same model has encoded before are not
+        encoded again.
+
+        Raises:
+            IndexUnusableError: There is no index, or it has no vectors of its papers.
+            SettingsError: The index has no citing sentences.
+            ModelError: The encoder cannot be loaded.
+        """
+        from citerec.index.build import encode_index
+
+        if not Manifest.read(index).counts.citances:
+            remedy = "Build it with S2AG's citations, or with --citances FILE."
+            raise SettingsError(f"{index} has no citing sentences", remedy)
+        papers = DenseManifest.read(generation_of(index) / DENSE)
+        options = DenseOptions(papers.model, max_tokens=papers.max_tokens, backend=papers.backend)
+        ids = "citing/names.npy"
+        vectors = encode_index(
+            index, options, on_progress, name=cls.name, texts=_pairs, ids=ids, parallelism=parallelism
+        )
+        return f"{vectors.count:,} pairs of a cited and a citing paper have a vector ({vectors.model})."
 
     @classmethod
     def provenance_at(cls, index: Path, _settings: ProfileSettings) -> Provenance:
         """What the encoder learnt from."""
         return DenseRetriever.provenance_at(index, DenseSettings())
 
-    def __init__(self, index: OpenIndex, settings: ProfileSettings | None = None) -> None:
-        self.settings = settings or ProfileSettings()
-        dense = DenseSettings(neighbours=self.settings.neighbours, citing=self.settings.citing, cited=0)
+    def __init__(self, index: OpenIndex, settings: ProfileSettings) -> None:
+        self.settings = settings
+        dense = DenseSettings(neighbours=settings.neighbours, citing=settings.citing, cited=0)
         self._dense = DenseRetriever.open(index, dense)
         self.queries_by = self._dense.queries_by
         self._words = WordsRetriever.open(index, WordSettings())
-        said, citing = Vectors(index.folder / NAME), index.rows.citing
+        said, citing = Vectors(index.folder / self.name), index.rows.citing
         if said.manifest.store != index.manifest.fingerprint or citing is None:
             raise IndexUnusableError(
                 f"the vectors of citing sentences of {index.path} were made for other papers",
@@ -388,38 +399,13 @@ class ProfileRetriever(Retriever):
         def said(at: int) -> CitanceKey:
             return CitanceKey(self._profiles.citing_id(int(scored.said[at])), 0, float(scored.shares[at]))
 
-        scores = {NAME: scored.scores}
-        found_all = Candidates(self._dense.papers, scored.rows, scored.scores, scores, (Citances(supported, said),))
-        return found_all.in_order()[:k]
+        signals = {self.name: scored.scores}
+        hits = Candidates(self._dense.papers, scored.rows, scored.scores, signals, (Citances(supported, said),))
+        return hits.in_order()[:k]
 
     def with_feedback(self, prepared: Vector, rows: Rows, weight: float) -> Vector:
         """As `DenseRetriever.with_feedback`."""
         return self._dense.with_feedback(prepared, rows, weight)
-
-
-def encode_citing_sentences(index: Path, on_progress: Progress, parallelism: Parallelism = HERE) -> DenseManifest:
-    """Makes the vectors of what each citing paper says of each paper that it cites, with the encoder of the papers.
-
-    Their rows are those of the pairs of `CitingPapers`. Texts that the same model has encoded before are not encoded
-    again.
-
-    Raises:
-        IndexUnusableError: There is no index, or it has no vectors of its papers.
-        SettingsError: The index has no citing sentences.
-        ModelError: The encoder cannot be loaded.
-    """
-    from citerec.index.build import encode_index
-
-    manifest = Manifest.read(index)
-    if not manifest.counts.citances:
-        raise SettingsError(
-            f"{index} has no citing sentences", "Build it with S2AG's citations, or with --citances FILE."
-        )
-    papers = DenseManifest.read(generation_of(index) / DENSE)
-    options = DenseOptions(papers.model, max_tokens=papers.max_tokens, backend=papers.backend)
-    return encode_index(
-        index, options, on_progress, name=NAME, texts=_pairs, ids="citing/names.npy", parallelism=parallelism
-    )
 
 
 def _pairs(store: PaperStore) -> Iterator[Paper]:
@@ -503,7 +489,8 @@ class Profiles:
         has = np.flatnonzero(numbers)
         lengths[has] = self._lengths[pairs[last[has]]]
         for at in has.tolist() if filters.citing_ids else ():
-            if not self._citing.mask(Filters(citing_ids=filters.citing_ids), self._all_pairs(int(rows[at]))).all():
+            whole = slice(*self._citing.begins[rows[at] : rows[at] + 2].tolist())
+            if not self._citing.mask(Filters(citing_ids=filters.citing_ids), whole).all():
                 lengths[at] = self._length(int(rows[at]), pairs[owners == at])
         scores = (self._papers.scores(vector, rows) + sums / np.maximum(numbers, 1)) / lengths
         best, shares = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
@@ -517,15 +504,10 @@ class Profiles:
         """What some pairs add to a score, given the products of the topic with what is said, and with who says it."""
         return self._weights.sentence * said + self._weights.citing_paper * np.where(self._has_citing[pairs], citing, 0)
 
-    def _all_pairs(self, row: int) -> slice:
-        return slice(int(self._citing.begins[row]), int(self._citing.begins[row + 1]))
-
     def _counts_until(self, year: int | None) -> NDArray[np.int64]:
         """How many papers cite each paper up to a year, (papers,)."""
-        mask = self._citing.years <= (_NO_LIMIT if year is None else year)
-        sums = np.concatenate([[0], np.cumsum(mask)])
-        counts: NDArray[np.int64] = sums[self._citing.begins[1:]] - sums[self._citing.begins[:-1]]
-        return counts
+        sums = begins_of(self._citing.mask(Filters(as_of_year=year)))
+        return sums[self._citing.begins[1:]] - sums[self._citing.begins[:-1]]
 
     @functools.cached_property
     def _lengths(self) -> NDArray[np.float32]:

@@ -84,19 +84,15 @@ class DraftRetriever(Retriever):
     def _cosines(self, rows: Rows, cited: Rows) -> "tuple[Floats, Floats]":
         """The cosines of some papers with the mean of what is cited, and with the nearest of it, (rows,) each."""
         assert self._vectors is not None
-        has, theirs = self._vectors.of(cited)
-        cited = cited[has]
-        has, own = self._vectors.of(rows)
-        own_rows = rows[has]
-        means, cosines = theirs.sum(axis=0)[None].repeat(len(own_rows), axis=0), own @ theirs.T
-        for at, place in zip(*np.nonzero(own_rows[:, None] == cited), strict=True):
-            means[at] -= theirs[place]
-            cosines[at, place] = np.nan
-        to_mean, to_nearest = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+        is_cited, theirs = self._vectors.of(cited)
+        has_vector, own = self._vectors.of(rows)
+        means, cosines = theirs.sum(axis=0)[None].repeat(len(own), axis=0), own @ theirs.T
+        at, place = np.nonzero(rows[has_vector, None] == cited[is_cited])
+        means[at] -= theirs[place]
+        cosines[at, place] = np.nan
         lengths = np.linalg.norm(means, axis=1)
-        places = np.flatnonzero(np.isin(rows, own_rows))
+        to_mean, to_nearest = np.full((2, len(rows)), np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing is left beside the candidate itself
-            to_mean[places] = np.where(lengths > _LEAST, (means * own).sum(axis=1) / lengths, np.nan)
-        has_other = ~np.isnan(cosines).all(axis=1)
-        to_nearest[places[has_other]] = np.nanmax(cosines[has_other], axis=1)
+            to_mean[has_vector] = np.where(lengths > _LEAST, (means * own).sum(axis=1) / lengths, np.nan)
+        to_nearest[has_vector] = np.fmax.reduce(cosines, axis=1, initial=np.nan)
         return to_mean, to_nearest

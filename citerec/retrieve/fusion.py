@@ -1,7 +1,6 @@
 """Fusion of ranked lists, and of retrievers."""
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -42,11 +41,6 @@ class FusedRetriever:
         self._retrievers = dict(retrievers)
         self._weights = weights
         self._fusion = fusion
-
-    def close(self) -> None:
-        """Closes the retrievers' files and releases their models."""
-        for retriever in self._retrievers.values():
-            retriever.close()
 
     def prepare(self, topics: Sequence[Topic]) -> list[dict[str, Any]]:
         """What the searches of each topic need, by retriever; made for all topics together."""
@@ -118,15 +112,6 @@ class FusedRetriever:
             return self._index.words.explain(topic, candidates, papers)
         matches = [retriever.explain(topic, candidates, papers) for retriever in self._retrievers.values()]
         return [tuple(itertools.chain.from_iterable(of_one)) for of_one in zip(*matches, strict=True)]
-
-    def counts(self) -> dict[str, Counter[str]]:
-        """What each retriever counted in the searches since the last call."""
-        return {name: retriever.counts() for name, retriever in self._retrievers.items()}
-
-    def remarks(self, counts: Mapping[str, Mapping[str, int]]) -> tuple[str, ...]:
-        """The remarks of the retrievers on some counts."""
-        remarks = (retriever.remark(counts[name]) for name, retriever in self._retrievers.items())
-        return tuple(filter(None, remarks))
 
     def _list(
         self, name: str, retriever: Retriever, topic: Topic, k: int, filters: Filters, prepared: Mapping[str, Any]

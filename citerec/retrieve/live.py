@@ -1,6 +1,6 @@
 """What retrievers that ask a web service have in common."""
 
-import functools
+import itertools
 import re
 import threading
 from abc import abstractmethod
@@ -192,16 +192,8 @@ class LiveIndex(OpenIndex):
         self.store = SqliteStore(Path(":memory:"))
         self.rows, self.most_hits = _rows({}), 1000
         self._records = {}
+        self.words = None  # retrievers explain what they found themselves
         self._lock = threading.Lock()
-
-    @functools.cached_property
-    def words(self) -> None:
-        """Nothing: retrievers explain what they found themselves."""
-        return None
-
-    def close(self) -> None:
-        """Forgets the papers."""
-        self.store.close()
 
     def take_in(self, papers: Sequence[Paper]) -> Mapping[str, str]:
         """Takes in papers from elsewhere; their ids stay."""
@@ -216,13 +208,11 @@ class LiveIndex(OpenIndex):
     def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
         """Several lists, by retriever, as rows of all their papers."""
         ids = {name: candidates.paper_ids() for name, candidates in lists.items()}
-        rows = self._rows_of([paper_id for each in ids.values() for paper_id in each])
+        rows = self.rows_for(list(itertools.chain.from_iterable(ids.values())))
         return {name: replace(candidates, papers=rows, rows=rows.rows(ids[name])) for name, candidates in lists.items()}
 
-    def _rows_for(self, candidates: Sequence[Candidate]) -> PaperRows:
-        return self._rows_of([candidate.paper_id for candidate in candidates])
-
-    def _rows_of(self, paper_ids: Sequence[str]) -> PaperRows:
+    def rows_for(self, paper_ids: Sequence[str]) -> PaperRows:
+        """Those of the papers that were found."""
         return _rows(self.store.papers(dict.fromkeys(paper_ids)))
 
 

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,10 @@ from citerec.contexts.topic import Topic, clean
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.files.hashing import hash_sample
 from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Query, SearchHits
-from citerec.index.columns import PaperRows, Rows, owners_of, places_in
+from citerec.index.columns import Mask, PaperRows, Rows, owners_of, places_in
 from citerec.index.words.analysis import hash_of
 from citerec.records import MARKER, NO_FILTERS, Filters, Match, Paper
-from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, OpenIndex, Retriever
+from citerec.retrieve.base import Candidate, Candidates, CitanceKey, Citances, Floats, OpenIndex, Retriever
 from citerec.settings import PartSettings, Weight
 
 _KEPT = 1 << 14
@@ -89,20 +89,6 @@ class WordSettings(PartSettings):
 
     def _shortened(self, text: str) -> str:
         return " ".join(text.split()[: self.max_query_words])
-
-
-class Matched(NamedTuple):
-    """What some papers have of the words of a sentence.
-
-    Attributes:
-        near: Which words are nearest to the marker, (words,).
-        in_text: What each adds to BM25 of title and abstract, (papers, words); 0 where they lack it.
-        in_title: The same, of the title of the first paper, (words,).
-    """
-
-    near: NDArray[np.bool_]
-    in_text: NDArray[np.float64]
-    in_title: NDArray[np.float64]
 
 
 class WordsRetriever(Retriever):
@@ -179,7 +165,8 @@ class WordsRetriever(Retriever):
             return self._added_up(hits)[:k]
         papers = hits.papers
         if not by_score:
-            papers = papers.taken(in_order(index.rows, sort, papers.rows, papers.scores)[:k])
+            order = np.lexsort((papers.rows, -papers.scores, _order_of(index.rows, sort, papers.rows)))
+            papers = papers.taken(order[:k])
         return Candidates(index.rows, papers.rows, papers.scores, {"bm25": papers.scores})
 
     def _added_up(self, hits: SearchHits) -> Candidates:
@@ -218,14 +205,19 @@ class WordsRetriever(Retriever):
 
         return Candidates(self.index.rows, rows, scores, {"bm25": words, **signals}, (Citances(keys, best),)).in_order()
 
-    def matched(self, topic: Topic, paper_ids: Sequence[str]) -> "Matched":
-        """What some papers, at least one, have of the words of a topic's sentence."""
+    def matched(self, topic: Topic, paper_ids: Sequence[str]) -> tuple[Mask, Floats, Floats]:
+        """What some papers, at least one, have of the words of a topic's sentence.
+
+        Returns:
+            Which words are nearest to the marker, (words,); what each adds to BM25 of title and abstract,
+            (papers, words), 0 where they lack it; the same, of the title of the first paper, (words,).
+        """
         terms = list(dict.fromkeys(self._terms_in(topic.text)))
         near = np.isin(terms, self._terms_in(words_near(topic)))
         query, keys = self._query(topic, 0.0), [(paper_id,) for paper_id in paper_ids]
         in_text = self._engine.term_scores(query, TEXT, terms, keys)
         (in_title,) = self._engine.term_scores(query, TITLE, terms, keys[:1])
-        return Matched(near, in_text, in_title)
+        return near, in_text, in_title
 
     def _terms_in(self, text: str) -> list[str]:
         return [term for word in text.split() for term in self._terms_of(word)]
@@ -318,12 +310,7 @@ def _words(text: str) -> list[str]:
     return [word for word in clean(text).split() if _WORD.search(word)]
 
 
-def in_order(papers: PaperRows, sort: str, rows: Rows, scores: NDArray[np.float64]) -> Rows:
-    """The places of some rows in an order of `SORTS`; ties are ordered by score, then paper id."""
-    return np.lexsort((rows, -scores, _order_of(papers, sort, rows)))
-
-
-def _order_of(papers: PaperRows, sort: str, rows: Rows) -> NDArray[np.float64]:
+def _order_of(papers: PaperRows, sort: str, rows: Rows) -> Floats:
     """What some rows are sorted by, least first, (rows,): `newest`, `oldest`, `most-cited`, `venue` or `field`.
 
     What is not known comes last: infinity.
@@ -340,7 +327,7 @@ def _order_of(papers: PaperRows, sort: str, rows: Rows) -> NDArray[np.float64]:
     return ranks
 
 
-def _ranks(names: Sequence[str], hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+def _ranks(names: Sequence[str], hashes: NDArray[np.uint64]) -> Floats:
     """The rank of each hash among those of names in small letters, in their order; infinity for others."""
     ranks = {hash_of(name): rank for rank, name in enumerate(dict.fromkeys(map(str.casefold, names)))}
     return np.array([ranks.get(one, np.inf) for one in hashes.tolist()], np.float64)
@@ -377,7 +364,7 @@ class WithheldCitances(WordsRetriever):
         return rest.taken(np.flatnonzero(~np.isnan(scores))).in_order()
 
 
-def withheld(topic: Topic, rows: Rows, share: float, seed: int) -> NDArray[np.bool_]:
+def withheld(topic: Topic, rows: Rows, share: float, seed: int) -> Mask:
     """For which papers the citing sentences are withheld from a context, (rows,)."""
     number = np.uint64(hash_sample(seed, topic.context.context_id))
     with np.errstate(over="ignore"):

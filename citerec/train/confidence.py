@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.confidence import CALIBRATION, EVIDENCE, Calibration, Curve, Curves, calibration_folder
+from citerec.confidence import CALIBRATION, DEPTH, EVIDENCE, Calibration, Curve, Curves, calibration_folder
 from citerec.contexts.provenance import Provenance
 from citerec.contexts.topic import Topic
 from citerec.errors import InputError
@@ -96,7 +96,7 @@ def evidence_of_all(system: Recommender, topics: Iterable[Topic]) -> Floats:
 
 
 def _searched(system: Recommender, topic: Topic, filters: Filters = NO_FILTERS) -> Candidates:
-    ((_, candidates),) = system.candidates([topic], system.evidence_depth, filters)
+    ((_, candidates),) = system.candidates([topic], min(DEPTH, system.index.most_hits), filters)
     return candidates
 
 

@@ -1,7 +1,6 @@
 """The dense retriever under every filter, and the vectors of topics."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,9 +108,6 @@ def test_scores_are_cosines_and_ties_break_by_id(retriever: DenseRetriever) -> N
     assert hits.paper_ids() == sorted(["p0", *(f"p{number}" for number in range(COUNT - 60, COUNT))])
     assert retriever.scored(vector, hits.rows).tolist() == hits.scores.tolist()
     assert hits[0].signals == {"dense": hits[0].score}
-    with ThreadPoolExecutor(4) as pool:
-        again = pool.map(lambda _: retriever.search(Topic("x"), 61, NO_FILTERS, vector).pairs(), range(8))
-    assert all(pairs == hits.pairs() for pairs in again)
     without = retriever.papers.rows([f"p{COUNT - 61}"])
     assert np.isnan(retriever.scored(vector, without)).all()
     assert not retriever.vectors.of(np.append(without, -1))[0].any()

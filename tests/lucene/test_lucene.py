@@ -55,21 +55,6 @@ def test_damage_is_told_and_an_index_that_lacks_documents_is_not_added_to(
         assert generation_of(index).name == "1"
 
 
-def test_verify_writes_nothing_and_finds_a_flipped_bit(demo: Path, tmp_path: Path) -> None:
-    shutil.copytree(demo, index := tmp_path / "index")
-    for lock in index.rglob("write.lock"):
-        lock.unlink()
-    before = sorted(index.rglob("*"))
-    assert not [fault for fault in verify(index) if "write.lock" not in fault]
-    assert sorted(index.rglob("*")) == before
-    papers = generation_of(index) / "words" / "papers"
-    largest = max(papers.iterdir(), key=lambda path: path.stat().st_size)
-    data = bytearray(largest.read_bytes())
-    data[len(data) // 2] ^= 0xFF
-    largest.write_bytes(data)
-    assert any("damaged" in fault for fault in verify(index))
-
-
 def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}, check=False

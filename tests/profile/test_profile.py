@@ -18,7 +18,7 @@ from citerec.index.describe import verify
 from citerec.index.manifest import generation_of, open_store
 from citerec.index.vectors import DenseOptions
 from citerec.models.encoder import Encoder
-from citerec.retrieve.dense import ProfileRetriever, encode_citing_sentences
+from citerec.retrieve.dense import ProfileRetriever
 from citerec.systems import default_system
 from tests.conftest import write_lines
 from tests.tiny_models import write_tiny_scibert
@@ -51,7 +51,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     citances = write_lines(folder / "contexts.jsonl", contexts)
     options = BuildOptions(citances=(citances,), dense=DenseOptions(model))
     build_index([write_lines(folder / "papers.jsonl", papers)], folder / "index", options)
-    encode_citing_sentences(folder / "index", no_progress)
+    ProfileRetriever.encode(folder / "index", None, no_progress)
     return folder / "index"
 
 
@@ -136,4 +136,4 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
         Recommender.open(here, "profile")
     build_index([tmp_path / "new.jsonl"], tmp_path / "bare")
     with pytest.raises(SettingsError, match="has no citing sentences"):
-        encode_citing_sentences(tmp_path / "bare", no_progress)
+        ProfileRetriever.encode(tmp_path / "bare", None, no_progress)

@@ -46,17 +46,13 @@ class HattenRetriever(DenseRetriever):
         Raises:
             SettingsError: Another backend than torch is asked for.
         """
-        from citerec.index.build import encode_index
-
         if options.backend not in ("", "torch"):
             raise SettingsError(f"{cls.name} cannot run on {options.backend}", "Leave -c backend out.")
-        options = replace(options, open_encoder=_opened)
-        encode_index(index, options, on_progress, name=cls.name, parallelism=parallelism)
-        return ""
+        return super().encode(index, replace(options, open_encoder=_opened), on_progress, parallelism)
 
-    def open_encoder(self, manifest: DenseManifest) -> "Hatten":
+    def open_encoder(self) -> "Hatten":
         """Opens the model that the vectors are from."""
-        return _opened(manifest)
+        return _opened(self.manifest)
 
     def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
         """The vectors of some topics, (topics, dimension); errors as for `DenseRetriever.prepare`."""
