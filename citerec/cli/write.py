@@ -163,7 +163,7 @@ def related_work(
     form: _Form = "table",
     out: options.OutFile = None,
 ) -> None:
-    """Write related work from papers that you name.
+    """Write related work from papers that you name: those alike together, in order of year.
 
     Example: citerec write related-work --papers 900000032,900000158 --index indexes/demo
 
@@ -174,7 +174,8 @@ def related_work(
     place, input_name = find_index(index), input_name or "abstracts"
     writer = writing.opened("related-work")
     with contextlib.closing(manifest_and_store(place)[1]) as store:
-        cited_papers, paper = known_papers(store, drafting.read_ids(papers)), drafting.target_of(target, store)
+        cited_papers = drafting.by_topic(known_papers(store, drafting.read_ids(papers)))
+        paper = drafting.target_of(target, store)
         task = drafting.related_work_task(cited_papers, paper, input_name, full_texts, note)
     _give_draft(drafting.draft(task, cited_papers, writer), form, out)
     _tell_oracle(input_name)

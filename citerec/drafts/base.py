@@ -17,6 +17,10 @@ MARKS = re.compile(
 )
 """What marks a place in running text, in every kind of draft."""
 _OPTION, _FAR = re.compile(r"\\[A-Za-z]+\*?\Z"), 40
+# What stands before a citation that is a word of its sentence: "@? showed", "shown by @?".
+_SPOKEN = re.compile(
+    r"(?:\A|\n[ \t\r]*\n|[.!?]\s+|\b(?:by|of|from|see|following|to|with|than|both)\s+)\s*\Z", re.IGNORECASE
+)
 _SIGN = "\ue000"  # a place, while the text is put together
 ABSTRACT = "Abstract"
 """The section of paragraphs in an environment for the abstract."""
@@ -52,6 +56,7 @@ class Place:
         form: What the citation that replaces it looks like; None where the place itself does not say.
         section: The heading that it is under.
         note: What a note says of the citation that is wanted: "eye tracking" in `todo{cite eye tracking}`.
+        is_spoken: Whether the citation is a word of its sentence, as at its beginning: "<REF> showed".
     """
 
     path: Path
@@ -61,6 +66,7 @@ class Place:
     form: Form | None = None
     section: str | None = None
     note: str = ""
+    is_spoken: bool = False
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}"
@@ -114,6 +120,7 @@ class Draft:
         title: Its title, if it states one.
         bibliographies: The `.bib` files that it names, which may be missing.
         form: How its citations are written, where a place does not say.
+        spoken: How those are written that are words of their sentences.
     """
 
     text: str
@@ -123,6 +130,7 @@ class Draft:
     title: str | None = None
     bibliographies: tuple[Path, ...] = ()
     form: Form = Form("[@", "]", "; @")
+    spoken: Form | None = None
 
     def contexts(
         self,
@@ -148,7 +156,7 @@ class Draft:
 
     def citation(self, place: Place, keys: Sequence[str]) -> str:
         """What the place becomes if these keys are cited there."""
-        return (place.form or self.form)(keys)
+        return (place.form or (self.spoken if place.is_spoken else None) or self.form)(keys)
 
 
 class Source:
@@ -166,6 +174,10 @@ class Source:
     def place(self, start: int, end: int, form: Form | None = None, note: str = "") -> Place:
         """A place of this file."""
         return Place(self.path, self.line(start), start, end, form, note=note)
+
+    def is_spoken(self, at: int) -> bool:
+        """Whether a citation at an offset is a word of its sentence: it begins one, or follows "by" and the like."""
+        return _SPOKEN.search(self.text, max(0, at - _FAR), at) is not None
 
     def citation(self, keys: Iterable[str], start: int, end: int, text: str) -> Citation:
         """A citation of this file; `text` is how the running text shows it."""
@@ -239,7 +251,7 @@ class Writer:
                 paragraph.begins = Paragraph("", source.path, line, section)
             self.add(part)
             if mark:
-                self.add(source.place(*mark.span()))
+                self.add(replace(source.place(*mark.span()), is_spoken=source.is_spoken(mark.start())))
                 start = mark.end()
 
     def end_paragraph(self) -> None:
@@ -253,8 +265,8 @@ class Writer:
         self._waiting += parts._paragraphs
         self.commands += parts.commands
 
-    def draft(self, form: Form) -> Draft:
-        """The draft; `form` is how its citations are written."""
+    def draft(self, form: Form, spoken: Form | None = None) -> Draft:
+        """The draft; `form` is how its citations are written, and `spoken` how those are that are words."""
         self.end_paragraph()
         parts = [part for paragraph in self._paragraphs for part in paragraph.parts]
         shown = [(one, _running("".join(map(_shown, one.parts)))) for one in self._paragraphs]
@@ -266,6 +278,7 @@ class Writer:
             title=self.title,
             bibliographies=tuple(dict.fromkeys(self.bibliographies)),
             form=form,
+            spoken=spoken,
         )
 
     def words(self) -> str:

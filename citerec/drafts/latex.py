@@ -48,6 +48,11 @@ _SILENT = names_in(
     "newcommand, renewcommand, providecommand, def, let, setlength, setcounter, pagestyle, thispagestyle, date, author,"
     "affiliation, institute, email, orcid, ccsdesc, keywords"
 )
+# What cites as a word of a sentence, and in brackets; and what tells that there are both.
+_SPOKEN = (
+    ("textcite", "parencite", re.compile(r"\\(?:textcite|parencite|autocite)\b|\{biblatex\}")),
+    ("citet", "citep", re.compile(r"\\cite[tp]\*?[\[{]|\{natbib\}")),
+)
 _DEEPEST = 8  # files within files
 _TO_TEXT = LatexNodes2Text()
 _BEGIN = re.compile(r"^[^%\n]*?\\begin\{document\}", re.MULTILINE)
@@ -69,8 +74,9 @@ def read_latex(path: Path, text: str, files: Files, marks: re.Pattern[str] = MAR
     """
     writer = Writer(marks)
     _Reader(Source(path, text), writer, files, (path,)).read()
-    usual = writer.commands.most_common(1)
-    return writer.draft(Form(f"\\{usual[0][0] if usual else 'cite'}{{", "}"))
+    spoken, usual = next(((word, aside) for word, aside, sign in _SPOKEN if sign.search(text)), ("", "cite"))
+    usual = next((name for name, _ in writer.commands.most_common() if name != spoken), usual)
+    return writer.draft(Form(f"\\{usual}{{", "}"), Form(f"\\{spoken}{{", "}") if spoken else None)
 
 
 class _Reader:

@@ -18,11 +18,6 @@ _OF_DOCUMENT = re.compile(rf"^(?:# (?P<heading>[^\n]*)|% (?P<title>[^\n]*))|{_RE
 _KEY = re.compile(r"@([^\s,;\]]*)")
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n)*)(?:---|\.\.\.)[^\n]*")
 _BRACKETS, _NARRATIVE = Form("[@", "]", "; @"), Form("@", "", " and @")
-# What stands before a citation that is a word of its sentence: "@? showed", "shown by @?".
-_SPOKEN = re.compile(
-    r"(?:\A|\n[ \t\r]*\n|[.!?]\s+|\b(?:by|of|from|see|following|to|with|than|both)\s+)\s*\Z", re.IGNORECASE
-)
-_BEFORE = 40  # characters that are looked at for it
 
 
 def read_markdown(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
@@ -37,7 +32,7 @@ def read_markdown(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draf
         return token["hidden"] is None
 
     read_tokens(writer, source, _TOKEN, take, front.end() if front else 0)
-    return writer.draft(_BRACKETS)
+    return writer.draft(_BRACKETS, _NARRATIVE)
 
 
 def read_document(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
@@ -52,7 +47,7 @@ def read_document(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draf
         return True
 
     read_tokens(writer, source, _OF_DOCUMENT, take)
-    return writer.draft(_BRACKETS)
+    return writer.draft(_BRACKETS, _NARRATIVE)
 
 
 def _citation(writer: Writer, source: Source, token: re.Match[str]) -> None:
@@ -62,7 +57,7 @@ def _citation(writer: Writer, source: Source, token: re.Match[str]) -> None:
         writer.add(source.citation(cited_keys, *token.span(), shown))
     if len(cited_keys) == len(keys):
         return
-    form = _NARRATIVE if _SPOKEN.search(source.text, max(0, token.start() - _BEFORE), token.start()) else _BRACKETS
+    form = _NARRATIVE if source.is_spoken(token.start()) else _BRACKETS
     if token["bare"] is None:
         before, after = _around(token["group"])
         form = Form(f"[{before}", f"{after}]", "; ", "@")

@@ -35,7 +35,7 @@ def read_org(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
         return True
 
     read_tokens(writer, source, _TOKEN, take)
-    return writer.draft(_FORM)
+    return writer.draft(_FORM, Form("[cite/t:@", "]", ";@"))
 
 
 def _keyword(writer: Writer, path: Path, name: str, value: str) -> None:

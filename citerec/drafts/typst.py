@@ -42,7 +42,7 @@ def read_typst(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
         return True
 
     read_tokens(writer, source, _TOKEN, take)
-    return writer.draft(_FORM)
+    return writer.draft(_FORM, Form("#cite(<", '>, form: "prose")', '>, form: "prose") #cite(<'))
 
 
 def _form(token: re.Match[str]) -> Form:

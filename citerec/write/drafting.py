@@ -24,10 +24,20 @@ from citerec.files.registry import Registry
 from citerec.files.text import names_in, one_line, printable, replaced
 from citerec.files.writing import beside, write_failures
 from citerec.records import MARKER, Context, Paper, json_id
-from citerec.write.anchors import UNKNOWN, marked
+from citerec.write.anchors import UNKNOWN, marked, surnames
 from citerec.write.metrics import TEXT_METRICS
 from citerec.write.task_files import prediction_record, read_tasks, sentence_records, settings_record
-from citerec.write.tasks import INPUTS, WHOLE, Prediction, Source, TextTask, sees_target, served_in_training, text_of
+from citerec.write.tasks import (
+    INPUTS,
+    WHOLE,
+    Prediction,
+    Source,
+    TextTask,
+    content_terms,
+    sees_target,
+    served_in_training,
+    text_of,
+)
 from citerec.write.writers.base import Writer
 from citerec.write.writers.extractive import oracle, source_sentences, targets_of
 
@@ -77,15 +87,20 @@ def with_citations(context: Context, papers: Sequence[Paper]) -> str:
 def in_draft(citation_text: CitationText, filling: Filling) -> str:
     r"""The text as it is written in a draft: "… \citep{salton} …" for "… [0] …".
 
-    Papers have the keys of the bibliography, or those that they would get. What cites no source stays as it is.
+    Papers have the keys of the bibliography, or those that they would get. Names before a number are those that the
+    citation itself shows where the draft can cite so: "\\citet{salton} propose". What cites no source stays as it is.
     """
     keys = filling.bibliography.keys_for(citation_text.papers)
     text, parts, done = one_line(marked(citation_text.prediction)), list[str](), 0
     for match in _NUMBERED.finditer(text):
         numbers = [int(number) for number in match[1].split(", ")]
         if max(numbers) < len(keys):
-            citation = filling.draft.form(dict.fromkeys(keys[number] for number in numbers))
-            parts += [as_source(filling.path, text[done : match.start()]), citation]
+            form, before = filling.draft.form, text[done : match.start()]
+            names = surnames(citation_text.papers[numbers[0]].authors)
+            if filling.draft.spoken and len(numbers) == 1 and names and before.endswith(f"{names} "):
+                form, before = filling.draft.spoken, before.removesuffix(f"{names} ")
+            citation = form(dict.fromkeys(keys[number] for number in numbers))
+            parts += [as_source(filling.path, before), citation]
             done = match.end()
     return "".join([*parts, as_source(filling.path, text[done:])])
 
@@ -187,6 +202,7 @@ PRESETS: Registry[Preset] = Registry("preset", {})
 """The settings of papers: each stands in the folder of its paper."""
 
 
+_ALIKE = 0.15  # share of the words of two papers that both have, from which they stand together (ours)
 _LOOKED_AT = 100  # tasks, for full texts
 
 
@@ -390,6 +406,29 @@ def related_work_task(
             task = replace(task, targets=(related_work.text,))
         task = texts.added_to(task)
     return with_input(task, input_name)
+
+
+def by_topic(papers: Sequence[Paper]) -> list[Paper]:
+    """Papers in the order of a related work: those alike together, in order of year; the group of the oldest first."""
+    left, ordered = sorted(papers, key=_year), list[Paper]()
+    terms = {paper.paper_id: set(content_terms(f"{paper.title} {paper.abstract or ''}")) for paper in papers}
+    while left:
+        group = [left.pop(0)]
+        for one in group:  # it grows
+            near = [other for other in left if _share(terms[one.paper_id], terms[other.paper_id]) >= _ALIKE]
+            left = [other for other in left if other not in near]
+            group += near
+        ordered += sorted(group, key=_year)
+    return ordered
+
+
+def _share(one: set[str], other: set[str]) -> float:
+    """The share of the words of two texts that both have."""
+    return len(one & other) / max(1, len(one | other))
+
+
+def _year(paper: Paper) -> int:
+    return paper.year or 9999  # unknown: last
 
 
 def target_of(target: str | None, store: PaperStore) -> Paper | None:

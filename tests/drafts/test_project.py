@@ -45,6 +45,12 @@ def test_marks_of_every_kind_of_draft(mark: str) -> None:
         ),
         ("a.org", "Lakes [[https://a.b][?]] freeze [?].", "Lakes [[https://a.b][?]] freeze [cite:@roe2001counting]."),
         ("a.md", "@? showed that lakes freeze.", "@roe2001counting showed that lakes freeze."),
+        (
+            "a.tex",
+            r"\usepackage{natbib} Ice. <REF> saw [?].",
+            r"\usepackage{natbib} Ice. \citet{roe2001counting} saw \citep{roe2001counting}.",
+        ),
+        ("a.org", "<REF> saw ice.", "[cite/t:@roe2001counting] saw ice."),
         ("a.md", "Ice. As shown by @?, lakes @?.", "Ice. As shown by @roe2001counting, lakes [@roe2001counting]."),
         (
             "a.md",

@@ -34,7 +34,7 @@ def test_a_person_picks_searches_skips_and_goes_on(demo_index: Path, draft: Path
     run = citerec_here("fill", draft, "--index", demo_index, text="?\n99\nw 1,2\nn\n1\ns\nq\n")
     assert run.returncode == 0, run.stderr
     assert "search again, for these words" in run.stderr and "There are papers 1 to 5." in run.stderr
-    assert r"\cite{vaswani}." in run.stdout and r"\cite{" in run.stdout.replace(r"\cite{vaswani}", "")
+    assert r"\citep{vaswani}." in run.stdout and r"\citep{" in run.stdout.replace(r"\citep{vaswani}", "")
     assert "in your bibliography: vaswani" in run.stdout and f"{draft}:4: vaswani" in run.stdout
     assert "1 of 3 places filled, 2 left; 0 new entries in" in " ".join(run.stderr.split())
     assert draft.read_bytes() == DRAFT.replace("{?}. %", "{vaswani}. %").replace("\n", "\r\n").encode()

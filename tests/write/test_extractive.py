@@ -8,7 +8,15 @@ from summa.summarizer import summarize
 from citerec.write.anchors import mentions
 from citerec.write.tasks import Sentence, Source, TextTask
 from citerec.write.writers import open_writer
-from citerec.write.writers.extractive import all_sentences, attributed, cited, lexrank, textrank, textrank_each
+from citerec.write.writers.extractive import (
+    all_sentences,
+    attributed,
+    cited,
+    impersonal,
+    lexrank,
+    textrank,
+    textrank_each,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +42,7 @@ def task_of(*texts: str) -> TextTask:
         ("lead-each", [("Graphs are hard [0].", (0,)), ("Trees are easy [2].", (2,))]),
         ("ext-lead", [("Graphs are hard.", (0,)), ("Trees are easy.", (2,))]),
         ("ext-heuristic", [("We propose a kernel for them.", (0,)), ("In this paper, trees are cut.", (2,))]),
-        ("attributed", [("[0] propose a kernel for them.", (0,)), ("Trees are cut [2].", (2,))]),
+        ("attributed", [("[0] propose a kernel for them.", (0,)), ("“Trees are cut” [2].", (2,))]),
         ("ext-oracle", [("In this paper, trees are cut.", (2,))]),
     ],
 )
@@ -70,7 +78,7 @@ def test_what_a_source_cites_is_none_of_ours() -> None:
     source = Source("Trees fall [1]. We cut them, as (Lee, 2001) did [0, 2].", authors=("Ann Lee",))
     task = TextTask("t", (source, Source("Other.")))
     own = open_writer("attributed", "citation").write(task).sentences[0]
-    assert own == Sentence("Lee [0] cut them, as did.", (0,))
+    assert own == Sentence("Lee [0] cuts them, as did.", (0,))
     (first, second, third) = open_writer("lead", "citation").write(task).sentences
     assert first == Sentence("Trees fall [1].", (0,), ("[1]",))
     assert second == Sentence(second.text, (0,), ("(Lee, 2001)", "[0, 2]"))
@@ -96,7 +104,7 @@ ONE, TWO, THREE = ("Ada Bee",), ("Ada Bee", "Cy Dee"), ("Ada Bee", "Cy Dee", "Ev
         ("Proofs are given by us.", TWO, "Proofs are given by Bee and Dee [0]."),
         ("Our proof holds.", TWO, "Bee and Dee's [0] proof holds."),
         ("This work is new.", (), "The work [0] is new."),
-        ("Kernels of the US are ours!", ONE, "Kernels of the US are theirs [0]!"),
+        ("In this work, kernels “of the US” are ours!", ONE, "“Kernels ‘of the US’ are ours” [0]!"),
     ],
 )
 def test_what_a_paper_says_of_itself_is_said_of_its_authors(sentence: str, authors: tuple[str, ...], said: str) -> None:
@@ -126,3 +134,24 @@ def test_lexrank_of_citebench_is_that_of_the_package(citebench: list[TextTask]) 
     for task, texts in zip(citebench, sentences, strict=True):
         written = [sentence.text for sentence in writer.write(task).sentences]
         assert written == reference.get_summary(texts, summary_size=3)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("In this paper, we bridge A and propose B.", "Bridges A and proposes B."),
+        ("We experimentally show that our kernel works.", "Experimentally shows that their kernel works."),
+        ("This paper also presents a kernel.", "Also presents a kernel."),
+        ("To do so, we cut trees of this work.", "To do so, they cut trees of the work."),
+        ("We found a kernel.", "They found a kernel."),
+        ("This article is new.", "The article is new."),
+        ("Trees fall.", "Trees fall."),
+    ],
+)
+def test_a_tldr_names_no_author(sentence: str, said: str) -> None:
+    assert impersonal(Sentence(sentence, (0,)), TASK) == said
+
+
+def test_what_stands_alone_comes_before_what_leans() -> None:
+    source = Source("These methods propose trees. Do we propose lakes? Snow falls. Here we propose ice.", authors=ONE)
+    assert open_writer("attributed", "citation").write(TextTask("t", (source,))).text == "Bee [0] proposes ice."

@@ -25,6 +25,14 @@ LEXRANK_THRESHOLD = 0.1
 """Cosine from which two sentences are alike (Erkan and Radev, JAIR 2004, section 5.1)."""
 _DAMPING, _STEPS = 0.85, 150  # after so many steps, scores are off by less than 1e-10
 
+_LISTS: Mapping[str, str] = tomllib.loads(Path(__file__).parent.with_name("words.toml").read_text(encoding="utf-8"))
+
+
+def any_of(name: str) -> str:
+    """A pattern of the words and phrases in a list of words.toml."""
+    return "|".join(map(str.strip, _LISTS[name].split(",")))
+
+
 _HEURISTIC = [re.compile(r"propose|introduce|in this paper", re.IGNORECASE)]
 # Phrases for what authors have done, the surest first.
 _WE = r"\b(?:we|i|this (?:paper|work|article|study))\b"
@@ -44,22 +52,24 @@ _OPENS = re.compile(
     r"|(?:based on|motivated by|inspired by|following|given|to \w+) (?:this|these|that|those)\b[^,.]*, (?=(?:we|i) )"
 )
 _THIS_PAPER = re.compile(rf"(?:this|the present|our) ({_WORK})(?= (?:[a-z]+ly )?[a-z]+(?:s|ed)\b)", re.IGNORECASE)
+_NAMED_WORK = re.compile(rf"\b(?:this|the present) (?={_WORK}\b)", re.IGNORECASE)
+# What refers to a sentence before it, which is not written with it.
+_LEANS = re.compile(
+    rf"(?i)(?:while )?(?:this(?! {_WORK}\b)|these|those|it|they|such|its|their|both|the (?:latter|former))\b"
+)
 # "I" means the author only at the beginning: further on it may be a number. "US" is a country.
 _SELF = re.compile(r"^I(?= [a-z])|\b(?:[wW]e|us|[oO]ur|[mM]y)\b")
 _FIRST = "we our ours us ourselves my me myself"
 _THIRD = "they their theirs them themselves their them themselves"
 _PRONOUNS = dict(zip(_FIRST.split(), _THIRD.split(), strict=True))
+# Before a verb that can stand without its subject: "We propose", "This paper also shows".
+_SUBJECT = re.compile(
+    rf"(?:(?P<we>[Ww]e|I)|(?i:this|the present|our) {_WORK}) "
+    rf"(?!(?:\w+ly )?(?:are|am|is|was|were|have|has|had|{any_of('no_verbs')})\b)"
+)
 _PRONOUN = re.compile(rf"\b(?:{'|'.join(_PRONOUNS)})\b", re.IGNORECASE)
 
-_LISTS: Mapping[str, str] = tomllib.loads(Path(__file__).parent.with_name("words.toml").read_text(encoding="utf-8"))
-
-
-def any_of(name: str) -> str:
-    """A pattern of the words and phrases in a list of words.toml."""
-    return "|".join(map(str.strip, _LISTS[name].split(",")))
-
-
-_VERB = re.compile(any_of("verbs"))
+_NO_VERB = re.compile(rf"(?:{any_of('no_verbs')})|[a-z]+ed")
 _IRREGULAR = {"have": "has", "are": "is", "am": "is", "were": "was", "do": "does"}
 _ADVERB = re.compile(r"not|only|also|then|further|first|here|now|thus|hence|therefore|[a-z]+ly")
 _WORD = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*")
@@ -136,16 +146,25 @@ def lead(task: TextTask) -> list[Sentence]:
     return all_sentences(task)[:LEAD_SENTENCES]
 
 
-def contribution_each(task: TextTask, cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS) -> list[Sentence]:
+def stands_alone(sentence: str) -> bool:
+    """Whether a sentence asks nothing, and does not begin with what refers to the one before it, such as "this"."""
+    return not (_LEANS.match(sentence) or sentence.rstrip().endswith("?"))
+
+
+def contribution_each(
+    task: TextTask, cues: Sequence[re.Pattern[str]] = _CONTRIBUTIONS, *, alone: bool = False
+) -> list[Sentence]:
     """The sentence of each source that states its contribution most clearly, else its first.
 
     With the cue `_HEURISTIC` alone, it is EXT-HEURISTIC (CiteSum, Mao et al. 2022, section 3.1). By default there are
-    more phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md shows the gain.
+    more phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md shows the gain. With
+    `alone`, a sentence that does not stand alone is taken only where there is no other.
     """
     return [
         Sentence(sentences[contribution_of(sentences, cues)], (number,))
         for number, source in enumerate(task.sources)
-        if (sentences := source_sentences(source))
+        if (whole := source_sentences(source))
+        if (sentences := (alone and tuple(filter(stands_alone, whole))) or whole)
     ]
 
 
@@ -289,15 +308,12 @@ def cited(sentence: Sentence, _task: TextTask) -> str:
 def attributed(sentence: Sentence, task: TextTask) -> str:
     """A sentence of an abstract in the third person, with its authors in place of "we", and with its citation.
 
-    A sentence without "we" or the like is cited unchanged. Its own citations are left out: their numbers are of another
+    A sentence without "we" or the like is quoted. Its own citations are left out: their numbers are of another
     list.
     """
     (number,) = sentence.attributions
     source = task.sources[number]
-    text = uncited(sentence.text)
-    if opening := _OPENS.match(text):
-        text = text[opening.end() :]
-        text = text[:1].upper() + text[1:]
+    text = _unopened(uncited(sentence.text))
     names = surnames(source.authors)
     if paper := _THIS_PAPER.match(text):
         of_authors = f" of {names}" if names else ""
@@ -310,8 +326,29 @@ def attributed(sentence: Sentence, task: TextTask) -> str:
             rest = _of_one(rest) if len(source.authors) == 1 else re.sub("^ am ", " are ", rest)
         text = text[: pronoun.start()] + f"{names} [{number}]".lstrip() + _in_third_person(rest)
     else:
-        return cited(replace(sentence, text=_in_third_person(text)), task)
+        end = _END.search(text)
+        assert end is not None  # it matches the empty end
+        return f"“{text[: end.start()].replace('“', '‘').replace('”', '’')}{end[2]}” [{number}]{end[1] or '.'}"
     return text if text.endswith((".", "?", "!", ")", '"', "”")) else f"{text}."
+
+
+def impersonal(sentence: Sentence, _task: TextTask) -> str:
+    """A sentence of an abstract that names no author: "We propose X" becomes "Proposes X"."""
+    text = _unopened(sentence.text)
+    if subject := _SUBJECT.match(text):
+        rest = text[subject.end() - 1 :]
+        text = _capital((_of_one(rest) if subject["we"] else rest).strip())
+    return _capital(_in_third_person(_NAMED_WORK.sub("the ", text)))
+
+
+def _unopened(text: str) -> str:
+    """A sentence without an opening that only leads to what the authors did: "In this paper, we …"."""
+    opening = _OPENS.match(text)
+    return _capital(text[opening.end() :]) if opening else text
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _in_third_person(text: str) -> str:
@@ -326,11 +363,9 @@ def _of_one(rest: str) -> str:
     """Changes the text after "we" to follow the name of one author: verbs get their ending."""
     for word in _WORD.finditer(rest):
         verb = word[0].lower()
-        if verb in _IRREGULAR or _VERB.fullmatch(verb.removeprefix("re-")):
-            after = _AND_VERB.sub(lambda verb: _singular(verb[0]), rest[word.end() :])
-            return rest[: word.start()] + _singular(verb) + after
         if not _ADVERB.fullmatch(verb):
-            break
+            after = _AND_VERB.sub(lambda verb: _singular(verb[0]), rest[word.end() :])
+            return rest if _NO_VERB.fullmatch(verb) else rest[: word.start()] + _singular(verb) + after
     return rest
 
 
@@ -362,9 +397,10 @@ def _oracle(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = 
 
 _first_each = functools.partial(all_sentences, each=1)
 _by_heuristic = functools.partial(contribution_each, cues=_HEURISTIC)
+_alone_each = functools.partial(contribution_each, alone=True)
 _of_lead = {"sentences": LEAD_SENTENCES}
 
-ATTRIBUTED = extractive(ExtractiveWriter("attributed", contribution_each, attributed))
+ATTRIBUTED = extractive(ExtractiveWriter("attributed", _alone_each, attributed))
 CONTRIBUTION = extractive(ExtractiveWriter("contribution", contribution_each))
 LEAD = extractive(ExtractiveWriter("lead", lead, settings=_of_lead))
 LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))

@@ -28,7 +28,15 @@ from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.ltr import Trees
 from citerec.write.tasks import Sentence, TextTask
 from citerec.write.writers.base import Kind, WriterPart
-from citerec.write.writers.extractive import ExtractiveWriter, any_of, attributed, contribution_of, source_sentences
+from citerec.write.writers.extractive import (
+    ExtractiveWriter,
+    any_of,
+    attributed,
+    contribution_of,
+    impersonal,
+    source_sentences,
+    stands_alone,
+)
 
 LEAST_WORDS = 6
 """Words that a shorter form has at least, and that an ending which is left out leaves in the sentence."""
@@ -453,21 +461,24 @@ class SentencesManifest(ModelManifest):
 def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ExtractiveWriter:
     """A writer of sentences that trees chose from each source, as most like its TLDR, and shortened.
 
-    A TLDR has one or two, as they are. Other kinds of text have one, attributed to its authors as `attributed` does.
-    The model is the one of citerec, or that of the folder `model`, which `citerec train writer --kind tldr` made.
+    A TLDR has one or two, without "we" and "this paper". Other kinds of text have one, attributed to its authors as
+    `attributed` does.
+    The model is the one of citerec, or that of the folder `model`, which `citerec train writer --kind tldr` made. With
+    `as_written`, a TLDR keeps "we" and "this paper".
 
     Raises:
         InputError: There is another option.
         ModelError: There is no such model, or it is damaged.
     """
-    if unknown := set(options or {}) - {"model"}:
-        raise InputError(f"there is no option {min(unknown)!r} of trained", "Give model=FOLDER.")
+    if unknown := set(options or {}) - {"model", "as_written"}:
+        raise InputError(f"there is no option {min(unknown)!r} of trained", "Give model=FOLDER or as_written=true.")
     folder = Path((options or {}).get("model", SHIPPED)).expanduser()
     if read_model_manifest(folder, SentencesManifest, "a trained writer of TLDRs", f"Run {_COMMAND}") is None:
         raise ModelError(f"there is no trained writer of TLDRs in {folder}", f"Run {_COMMAND}")
     trees_of_words, trees_of_texts = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
     vocabulary = Vocabulary(**orjson.loads((folder / VOCABULARY).read_bytes()))
-    phrase, most = (None, 2) if kind == "tldr" else (attributed, 1)
+    as_written = bool((options or {}).get("as_written"))
+    phrase, most = (None if as_written else impersonal, 2) if kind == "tldr" else (attributed, 1)
 
     def pick(task: TextTask) -> list[Sentence]:
         """The best text for each source, of `most` sentences at most; the first of equals."""
@@ -481,11 +492,13 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
                 texts = Texts(abstract, chances)
                 scores = trees_of_texts.predict(table(texts.features(), np.float32)).tolist()
                 short = [one for one in zip(scores, texts.texts, strict=True) if len(one[1]) <= most]
+                short = [one for one in short if stands_alone(one[1][0])] or short
                 picked += [Sentence(text, (number,)) for text in max(short, key=lambda one: one[0])[1]]
         return picked
 
     digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
     settings = {"kind": kind, "model": "shipped" if folder == SHIPPED else folder.name, "digest": digest}
+    settings |= {"as_written": "true"} if as_written else {}
     writer = ExtractiveWriter("trained", pick, phrase=phrase, settings=settings)
     writer.provenance = provenance_of_part(folder)
     return writer
