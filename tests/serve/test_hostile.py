@@ -64,16 +64,6 @@ def test_any_value_in_any_field(client: httpx.Client, path: str, body: Any, text
 
 @settings(max_examples=30)
 @given(
-    path=st.sampled_from(PATHS),
-    body=st.binary(max_size=200) | st.text("{}[]\\ud8 <REF>text0", max_size=80).map(str.encode),
-)
-@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=latin-1", "text/html", ""])
-def test_bytes_that_are_no_json(client: httpx.Client, path: str, body: bytes, kind: str) -> None:
-    check(client.post(path, content=body, headers={"Content-Type": kind}))
-
-
-@settings(max_examples=30)
-@given(
     st.dictionaries(
         st.sampled_from([*FILTERS, "q", "offset", "limit", "index", "<b>"]),
         st.text(max_size=30) | st.integers().map(str),
@@ -110,6 +100,8 @@ def test_known_traps(client: httpx.Client) -> None:
     for path in PATHS:
         for body in bodies:
             check(client.post(path, content=body, headers=JSON))
+        for kind in ("application/json; charset=latin-1", "text/html", ""):
+            check(client.post(path, content=b"\xff{}", headers={"Content-Type": kind}))
 
 
 def raw(server: Running, *parts: bytes, reads: bool = True) -> bytes:
