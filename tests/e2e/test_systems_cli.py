@@ -14,12 +14,8 @@ pytestmark = pytest.mark.slow
 SENTENCE = "Term weighting <REF> is a strong baseline"
 
 
-@pytest.fixture
-def index(hybrid_index: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(hybrid_index, tmp_path / "indexes" / "demo"))
-
-
-def test_a_ranker_is_trained_and_used(citerec_here: Citerec, index: Path, tmp_path: Path) -> None:
+def test_a_ranker_is_trained_and_used(citerec_here: Citerec, hybrid_index: Path, tmp_path: Path) -> None:
+    index = shutil.copytree(hybrid_index, tmp_path / "indexes" / "demo")
     split = ("contexts", "split", DEMO / "contexts.jsonl", "--dev", "0.3", "--test", "0.3", "--out", "split")
     citerec_here(*split, code=0)
     sides = ("--contexts", "split/train.jsonl", "--dev", "split/dev.jsonl")
