@@ -39,6 +39,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 ROOT = Path(__file__).parent.parent
 DEMO = ROOT / "diagnostics" / "demo"
+CITEREC = Path(sys.executable).with_name("citerec")
 SHARED = ROOT.parent / "shared" / "data"
 
 
@@ -84,7 +85,7 @@ def hybrid_index(demo_index: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
     def make(out: Path) -> None:
         shutil.copytree(demo_index, out)
-        command = [Path(sys.executable).with_name("citerec"), "index", "encode", out, "--model", "all-MiniLM-L6-v2"]
+        command = [CITEREC, "index", "encode", out, "--model", "all-MiniLM-L6-v2"]
         subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
 
     return made_once(tmp_path_factory, "hybrid", make)
@@ -158,7 +159,7 @@ def citerec(tmp_path: Path) -> Citerec:
 
     def call(*arguments: object, text: str | None = None, **environment: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [Path(sys.executable).with_name("citerec"), *map(str, arguments)],
+            [CITEREC, *map(str, arguments)],
             cwd=tmp_path,
             input=text,
             stdin=subprocess.DEVNULL if text is None else None,
@@ -174,16 +175,20 @@ def citerec(tmp_path: Path) -> Citerec:
 
 @pytest.fixture
 def citerec_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Citerec:
-    """The same within this process: quicker, and whatever is not caught fails a test. Standard input is UTF-8."""
+    """The same within this process: quicker, and whatever is not caught fails a test. Standard input is UTF-8.
+
+    A `code` is the exit code that is expected.
+    """
     from citerec.cli.main import main
 
-    def call(*arguments: object, text: str = "") -> "subprocess.CompletedProcess[str]":
+    def call(*arguments: object, text: str = "", code: int | None = None) -> "subprocess.CompletedProcess[str]":
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["citerec", *map(str, arguments)])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
         with pytest.raises(SystemExit) as ended:
             main()
         out, error = capfd.readouterr()
+        assert code in (None, ended.value.code), error
         return subprocess.CompletedProcess(sys.argv, int(str(ended.value.code)), out, error)
 
     return call

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -121,7 +121,7 @@ def check(
     matches = matcher.matches if matcher and online.online else {}
     verdicts = verdicts_json(material.cited_entries, findings, matches) if matches else []
     value = {"findings": [finding.to_json() for finding in findings], "entries": verdicts}
-    value["citations"] = [_citation(one) for one in judged]
+    value["citations"] = [one._asdict() | {"place": str(one.place)} for one in judged]
     as_json = sarif(findings) if form == "sarif" else value
     give("json" if form == "sarif" else form, out, as_json, _parts(file, findings, verdicts, judged))
     for title, error in (matcher.failed if matcher else {}).items():
@@ -141,10 +141,6 @@ def _codes(values: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names_in(",".join(values)))
 
 
-def _citation(one: Judgement) -> dict[str, Any]:
-    return one._asdict() | {"place": str(one.place)}
-
-
 def _parts(
     file: Path, findings: Sequence[Finding], verdicts: Sequence[dict[str, Any]], judged: Sequence[Judgement]
 ) -> Iterator[Any]:
@@ -159,13 +155,16 @@ def _parts(
     counts = Counter(finding.severity.value for finding in findings)
     yield f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}."
     if judged:
-        of_citations = Counter(one.verdict for one in judged)
-        listed = ", ".join(f"{number} {verdict or 'not compared'}" for verdict, number in of_citations.most_common())
+        listed = _by_verdict(one.verdict or "not compared" for one in judged)
         yield f"{counted(len(judged), 'citation')} compared: {listed}."
     if verdicts:
-        said = Counter(one["verdict"] for one in verdicts)
-        listed = ", ".join(f"{number} {verdict}" for verdict, number in said.most_common())
+        listed = _by_verdict(one["verdict"] for one in verdicts)
         yield f"{len(verdicts)} {'entry' if len(verdicts) == 1 else 'entries'} asked for: {listed}."
+
+
+def _by_verdict(verdicts: Iterable[str]) -> str:
+    """How often each verdict was given, the most frequent first."""
+    return ", ".join(f"{number} {verdict}" for verdict, number in Counter(verdicts).most_common())
 
 
 def _fix(files: Files, by_entry: dict[Entry, list[Finding]], *, ask: bool) -> None:

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from citerec.cli import index as indexes
 from citerec.cli.console import confirm, note, say, size_in_words
-from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_pairs, option_group
+from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_paths, option_group
 from citerec.corpus.ingest import merge_corpora
 from citerec.errors import InputError, UsageError
 from citerec.evaluation.tables import Table, left, right
@@ -192,7 +192,7 @@ def merge(
         sources: The sources, each under a name.
         out: The folder to make, or to replace.
     """
-    named = {name: Path(path) for name, path in named_pairs(sources, "NAME=PATH, such as mine=my.bib,").items()}
+    named = named_paths(sources, "NAME=PATH, such as mine=my.bib,")
     if wrong := [name for name in named if not re.fullmatch(r"[\w-]+", name)]:
         raise UsageError(f"{wrong[0]!r} is no name of a source: it has letters, digits and - only")
     with progress_bar() as on_progress:

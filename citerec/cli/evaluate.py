@@ -172,7 +172,7 @@ def eval_text(
 
     settings = tuning.settings(MetricOptions)
     chosen = settings.of(MetricOptions)
-    folders = {name: Path(folder) for name, folder in options.named_pairs(taggers, "NAME=FOLDER").items()}
+    folders = options.named_paths(taggers, "NAME=FOLDER")
     by_hand: dict[str, Any] = {"taggers": folders, **{name: getattr(chosen, name) for name in settings.overrides}}
     used = None
     if metrics is not None or preset is None:

@@ -45,6 +45,8 @@ _SENTENCES = (
     "A guide RNA can send the nuclease to almost any sequence of the genome, which it then cuts <REF>.",
 )
 _ToChange = Annotated[Path, Parameter(name="INDEX", help="The index.")]
+_Named = Parameter(name="--service", metavar="NAME", show_default=False)
+_Services = Annotated[tuple[Literal["s2", "openalex"], ...], _Named]
 
 
 @options.option_group
@@ -187,12 +189,7 @@ def enrich(
     index: _ToChange,
     /,
     *,
-    services: Annotated[
-        tuple[Literal["s2", "openalex"], ...], Parameter(name="--service", metavar="NAME", show_default=False)
-    ] = (
-        "s2",
-        "openalex",
-    ),
+    services: _Services = ("s2", "openalex"),
     sentences: Annotated[int, Parameter(metavar="N", validator=Number(gte=0))] = 200,
     again: bool = False,
     tuning: options.Tuning = options.Tuning(),
@@ -224,9 +221,8 @@ def enrich(
     rows: dict[str, Any] = {f"known to {one.title}": f"{done.found[one.name]:,} of {done.papers:,}" for one in asked}
     rows |= {f"{name.replace('_', ' ')} filled in": count for name, count in sorted(done.filled.items())}
     rows |= {"citing sentences": f"{done.sentences:,} of {done.cited:,} papers"}
-    say(
-        table_of([{"papers": name, "": value} for name, value in rows.items()]), *_parts_of(describe(index), "enriched")
-    )
+    table = table_of([{"papers": name, "": value} for name, value in rows.items()])
+    say(table, *_parts_of(describe(index), "enriched"))
     if done.sentences:
         note(f"Profiles use these sentences: citerec index encode {index} --retriever profile")
 

@@ -340,15 +340,15 @@ def working(
         yield parallelism or here, on_progress
 
 
-def named_pairs(values: tuple[str, ...], form: str) -> dict[str, str]:
-    """NAME=VALUE pairs of the command line; a usage error if one has another form, or a name is there twice."""
-    pairs: dict[str, str] = {}
+def named_paths(values: tuple[str, ...], form: str) -> dict[str, Path]:
+    """NAME=PATH pairs of the command line; a usage error if one has another form, or a name is there twice."""
+    paths: dict[str, Path] = {}
     for pair in values:
-        name, separator, value = pair.partition("=")
-        if not separator or not name or not value or name in pairs:
+        name, _, path = pair.partition("=")
+        if not name or not path or name in paths:
             raise UsageError(f"{pair!r} is not {form} with a name of its own")
-        pairs[name] = value
-    return pairs
+        paths[name] = Path(path)
+    return paths
 
 
 def named_file(value: str) -> tuple[str | None, Path]:

@@ -100,18 +100,8 @@ def lsp(
 
     if keys:
         citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
-    settings = online.settings(chosen)
-    options = Options(
-        chosen.index_near(),
-        chosen.system,
-        tuple(chosen.changes()),
-        bib,
-        keys,
-        k,
-        own_first,
-        settings,
-    )
-    code = serve_editor(options, log=log)
+    asked, changes = online.settings(chosen), tuple(chosen.changes())
+    code = serve_editor(Options(chosen.index_near(), chosen.system, changes, bib, keys, k, own_first, asked), log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open
 

@@ -36,28 +36,13 @@ from citerec.contexts.read import contexts_of_text
 from citerec.corpus.base import entries_of
 from citerec.drafts import Files, place_marker
 from citerec.drafts.bibliography import Bibliography, Entry, draft_of, read_entries
-from citerec.drafts.check import (
-    WRITING,
-    Finding,
-    check_draft,
-    findings_by_entry,
-    findings_of,
-    material_of,
-)
+from citerec.drafts.check import WRITING, Finding, check_draft, findings_by_entry, findings_of, material_of
 from citerec.drafts.filling import Filling
 from citerec.drafts.matching import Mending
 from citerec.drafts.mending import mend_entries
 from citerec.drafts.online import OnlineMatcher, find_reference, verdicts_json
 from citerec.drafts.suggest import suggestions
-from citerec.errors import (
-    BuildError,
-    CiterecError,
-    FilterError,
-    InputError,
-    QueryError,
-    SettingsError,
-    WriterError,
-)
+from citerec.errors import BuildError, CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError
 from citerec.files.parallel import end_with
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Filters, paper_to_json
@@ -339,8 +324,8 @@ def say(request: schemas.DraftSayRequest, call: CallOf) -> dict[str, Any]:
         record, (draft, bibliography) = draft_json(written, form=None), _texts(filling)
         for one, paper in zip(record["papers"], papers, strict=True):
             one["key"] = filling.bibliography.key_of(paper)
-        draft_of_place = None if request.place is None else draft
-        return record | {"text": text, "keys": keys, "draft": draft_of_place, "bibliography": bibliography}
+        record["draft"] = None if request.place is None else draft
+        return record | {"text": text, "keys": keys, "bibliography": bibliography}
 
 
 @api.post("/drafts/check", response_model=schemas.DraftCheckAnswer, tags=["drafts"])
@@ -631,8 +616,8 @@ class _Page(Mount):
         return (Match.NONE, {}) if scope["path"].startswith(API) else super().matches(scope)
 
 
-def make_api(service: Service) -> FastAPI:
-    """The endpoints and the page, without the guard."""
+def make_app(service: Service, tokens: Collection[bytes] = (), hosts: Collection[str] = ()) -> ASGIApp:
+    """The endpoints and the page within the guard; `tokens` and `hosts` as for `Guard`."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -657,12 +642,7 @@ def make_api(service: Service) -> FastAPI:
         app.include_router(online)
     app.include_router(router)
     app.router.routes.append(_Page("/", StaticFiles(directory=PAGE, html=True)))
-    return app
-
-
-def make_app(service: Service, tokens: Collection[bytes] = (), hosts: Collection[str] = ()) -> ASGIApp:
-    """The whole app; `tokens` and `hosts` as for `Guard`."""
-    return Guard(make_api(service), service, tokens, hosts)
+    return Guard(app, service, tokens, hosts)
 
 
 _GRACE_SECONDS = 5

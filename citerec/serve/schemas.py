@@ -149,6 +149,9 @@ class GenerateRequest(_Searched):
     """Whether to give the papers as BibTeX too."""
 
 
+_ENTRY = "@misc{vaswani, title={Attention Is All You Need}, year={2017}}"
+
+
 def _example_of_draft(**fields: Any) -> ConfigDict:
     text = "Term weighting is a strong baseline \\cite{?}. Attention suffices to translate \\citep{vaswani, ?}."
     return _example(name="paper.tex", text=text, **fields)
@@ -157,7 +160,7 @@ def _example_of_draft(**fields: Any) -> ConfigDict:
 class DraftRequest(_OfAPaper):
     """A draft and its bibliography."""
 
-    model_config = _example_of_draft(bibliography="@misc{vaswani, title={Attention Is All You Need}, year={2017}}")
+    model_config = _example_of_draft(bibliography=_ENTRY)
 
     name: Name = "paper.tex"
     """Name of its file. The ending says what it is: `.tex`, `.md` and the like, or plain text: `.txt`, or none."""
@@ -177,6 +180,8 @@ class PlaceRequest(DraftRequest):
 
 
 class _CitedRequest(DraftRequest):
+    model_config = _example_of_draft(place=0, papers=[900000158])
+
     papers: Cited = Field(min_length=1)
     """The papers to cite, by id."""
     keys: Annotated[str, StringConstraints(max_length=500), _WHOLE] = ""
@@ -195,16 +200,12 @@ class DraftRecommendRequest(PlaceRequest, _Searched):
 class DraftCiteRequest(_CitedRequest):
     """Papers to cite at a place of a draft."""
 
-    model_config = _example_of_draft(place=0, papers=[900000158])
-
     place: int = Field(ge=0)
     """The place, by its number from 0."""
 
 
 class DraftSuggestRequest(DraftRequest):
     """A draft in which sentences may want a citation."""
-
-    model_config = _example_of_draft()
 
     most: int = Field(default=10, ge=1, le=40)
     """How many sentences."""
@@ -213,13 +214,8 @@ class DraftSuggestRequest(DraftRequest):
 class DraftCheckRequest(DraftRequest):
     """A draft and its bibliography, to be checked."""
 
-    model_config = _example_of_draft(bibliography="@misc{vaswani, title={Attention Is All You Need}, year={2017}}")
-
     support: bool = True
     """Compare each citation with its paper."""
-
-
-_ENTRY = "@misc{vaswani, title={Attention Is All You Need}, year={2017}}"
 
 
 class _BibliographyRequest(IndexQuery):
@@ -265,8 +261,6 @@ class AddRequest(_BibliographyRequest):
 
 class DraftSayRequest(PlaceRequest, _CitedRequest):
     """Papers that a text is to cite, at a place of a draft or for some words."""
-
-    model_config = _example_of_draft(place=0, papers=[900000158])
 
 
 class _Answer(BaseModel):

@@ -7,9 +7,8 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, NamedTuple, TypeVar, cast
 
 import orjson
 from fastapi import Depends, Request, Response
@@ -24,7 +23,6 @@ from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_papers
 from citerec.settings import PartSettings
-from citerec.sources.look_up import LookUp
 from citerec.systems import Names
 from citerec.write.drafting import CitationText, citation_task, draft
 from citerec.write.writers.base import Writer, open_writer
@@ -135,42 +133,42 @@ class Metrics:
         return generate_latest(registry)
 
 
-@dataclass
 class Service:
     """What the endpoints share.
 
-    Attributes:
+    Args:
         indexes: The indexes by name; the first one is the default.
         settings: The limits.
         writer: Writes citation texts.
-        writing: Held while it writes: writers are not made for several threads.
+        online: How web services are asked for entries; None for not at all.
+
+    Attributes:
         threads: The threads that do the work.
         metrics: The metrics.
         matches: Which papers the entries of bibliographies are.
         services: The web services that are asked for entries; none if the operator does not want that.
-        opened: What is open until the end.
     """
 
-    indexes: Mapping[str, ServedIndex]
-    settings: ServeSettings
-    writer: Writer
-    writing: threading.Lock = field(default_factory=threading.Lock)
-    threads: Threads = field(init=False)
-    metrics: Metrics = field(default_factory=Metrics)
-    matches: Matches = field(default_factory=Matches)
-    services: Sequence[LookUp] = ()
-    opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-
-    def __post_init__(self) -> None:
-        number = self.settings.threads or max(2, os.cpu_count() or 2)
-        self.threads = Threads(number, self.settings.queue, self.settings.seconds)
+    def __init__(
+        self,
+        indexes: Mapping[str, ServedIndex],
+        settings: ServeSettings,
+        writer: Writer,
+        online: OnlineSettings | None = None,
+    ) -> None:
+        self.indexes, self.settings = indexes, settings
+        self.threads = Threads(settings.threads or max(2, os.cpu_count() or 2), settings.queue, settings.seconds)
+        self.metrics, self.matches = Metrics(), Matches()
+        self._writer, self._writing = writer, threading.Lock()  # writers are not made for several threads
+        self._opened = contextlib.ExitStack()
+        self.services = self._opened.enter_context(online.opened()) if online else []
 
     def close(self) -> None:
         """Ends the threads, and closes the indexes and the connections to web services."""
         self.threads.close()
         for index in self.indexes.values():
             index.close()
-        self.opened.close()
+        self._opened.close()
 
     def open(self, name: str | None, citing: str | None = None) -> tuple[ServedIndex, Recommender]:
         """An index, by default the first one, and its system; it stays open while the caller holds it.
@@ -191,8 +189,8 @@ class Service:
         task = citation_task(context, papers, citing)
         if not task.citing and not any(source.text for source in task.sources):
             raise QueryError("no paper to cite has an abstract", "Choose other papers, or write more of the sentence.")
-        with self.writing:
-            return draft(task, papers, self.writer)
+        with self._writing:
+            return draft(task, papers, self._writer)
 
 
 def open_service(
@@ -217,9 +215,7 @@ def open_service(
         CiterecError: An index or the writer cannot be opened, or a setting is wrong.
     """
     indexes = {name: ServedIndex(path, system, assignments, name) for name, path in places.items()}
-    service = Service(indexes, settings, open_writer(writer, "citation"))
-    if online:
-        service.services = service.opened.enter_context(online.opened())
+    service = Service(indexes, settings, open_writer(writer, "citation"), online)
     for index in indexes.values():
         index.open()
     return service
@@ -233,8 +229,7 @@ ServiceOf = Annotated[Service, Depends(_service)]
 """The type of an endpoint's argument that gets the service."""
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """What a request is answered from: the service, the system that searches the index that it names, and its name."""
 
     service: Service
@@ -249,7 +244,7 @@ CallOf = Annotated[Call, Depends(_service)]
 def of_index(work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
     """An endpoint that answers with the result of a function, and the name of the index, as JSON.
 
-    All is made in a thread of the service. `asked`, an argument of the function, names the index, and may name the
+    All is made in a thread of the service. `request`, an argument of the function, names the index, and may name the
     citing paper.
     """
 

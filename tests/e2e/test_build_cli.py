@@ -14,8 +14,7 @@ from tests.unit.test_build import MAX_BAD, World, digests, lines_of, write_stran
 def test_what_was_built_is_told_and_can_be_used(citerec_here: Citerec, tmp_path: Path, s2_release: Path) -> None:
     write_truth(tmp_path / "contexts.jsonl", World(s2_release))  # from contexts: quick
     contexts = ("diagnostics", "build", "--papers", s2_release / "papers", "--from", "contexts.jsonl", "--workers", 1)
-    result = citerec_here(*contexts, "--out", "mine", "-c", "oversample=1000")
-    assert result.returncode == 0, result.stderr
+    result = citerec_here(*contexts, "--out", "mine", "-c", "oversample=1000", code=0)
     assert "There is no spaCy model en_core_web_sm" in result.stderr and len(result.stderr.splitlines()) == 1
     place = tmp_path / "diagnostics" / "mine"
     assert f"diagnostics/mine  {len(lines_of(place / 'contexts.jsonl')):,} contexts chosen" in result.stdout
@@ -26,8 +25,7 @@ def test_what_was_built_is_told_and_can_be_used(citerec_here: Citerec, tmp_path:
 
     # It is replaced by one with other options, and by nothing if anything else lies in it.
     options = ["--quota", 2, "--quota", "length=3", "--quota", "intent=0", "-c", "conditions=false", "-c", "seed=3"]
-    result = citerec_here(*contexts, "--out", "mine", *options)
-    assert result.returncode == 0, result.stderr
+    result = citerec_here(*contexts, "--out", "mine", *options, code=0)
     manifest = json.loads((place / "manifest.json").read_bytes())
     quota = {"length": 3, "location": 2, "intent": 0, "pos_before": 2, "pos_after": 2, "low_resource": 2}
     sampling = manifest["sampling"]

@@ -11,8 +11,7 @@ import psutil
 import pytest
 
 from citerec.files.addresses import path_of
-from tests.conftest import Citerec
-from tests.e2e.test_cli import CITEREC
+from tests.conftest import CITEREC, Citerec
 from tests.unit.test_build import MAX_BAD
 
 pytestmark = pytest.mark.slow
@@ -45,8 +44,7 @@ def test_from_address_to_address(
 ) -> None:
     for path in (s2_release / "s2orc_v2").iterdir():
         path_of(f"{s3}/texts/{path.name}").write_bytes(path.read_bytes())
-    result = citerec_here(*EXTRACT, f"{s3}/texts/*", "--out", f"{s3}/out/contexts.jsonl", "--on", "ray")
-    assert result.returncode == 0, result.stderr
+    citerec_here(*EXTRACT, f"{s3}/texts/*", "--out", f"{s3}/out/contexts.jsonl", "--on", "ray", code=0)
     assert is_same(path_of(f"{s3}/out/contexts.jsonl"), expected)
     assert len(list(path_of(f"{s3}/out/.contexts.jsonl.work").iterdir())) > 6  # results and their receipts
 
@@ -73,6 +71,6 @@ def test_a_command_that_is_stopped_leaves_no_ray_and_goes_on(
     assert not [one for one in psutil.wait_procs(rays, timeout=30)[1] if one.status() != psutil.STATUS_ZOMBIE]
     assert not (tmp_path / "contexts.jsonl").exists()
     done = times(work)
-    assert citerec_here(*command).returncode == 0
+    citerec_here(*command, code=0)
     assert is_same(tmp_path / "contexts.jsonl", expected)
     assert done.items() <= times(work).items()

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Citerec, s2ag_paper, write_lines
-from tests.e2e.test_cli import CITEREC
+from tests.conftest import CITEREC, Citerec, s2ag_paper, write_lines
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\x9d0;x\x9c\x7f\x08"
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -35,7 +34,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def test_no_control_character_reaches_the_terminal(citerec_here: Citerec, corpus: Path) -> None:
-    assert citerec_here("index", "build", corpus, "own.bib", "--out", "index").returncode == 0
+    citerec_here("index", "build", corpus, "own.bib", "--out", "index", code=0)
     sentence = f"The okapi{ESCAPES} words <REF>."
     ask, run, info = ("recommend", "--index", "index"), ("run", "contexts.jsonl", "--index", "index"), ("index", "info")
     commands: list[tuple[str, ...]] = [(*ask, sentence), (*ask, sentence, "--explain", "--tldr")]
@@ -50,7 +49,7 @@ def test_no_control_character_reaches_the_terminal(citerec_here: Citerec, corpus
 
 
 def test_an_own_entry_is_whole_in_a_pipe_only(citerec_here: Citerec, corpus: Path, tmp_path: Path) -> None:
-    assert citerec_here("index", "build", "own.bib", "--out", "index").returncode == 0
+    citerec_here("index", "build", "own.bib", "--out", "index", code=0)
     command = [CITEREC, "recommend", "okapi own", "--index", "index", "--format", "bibtex"]
     piped = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=True)
     assert piped.stdout == ENTRY.encode() + b"\n"

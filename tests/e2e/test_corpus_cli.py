@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Citerec
+from tests.conftest import CITEREC, Citerec
 from tests.corpus_server import KEY, S2agServer, cut_state, first_state, next_state, state_of
-from tests.e2e.test_cli import CITEREC, one_line
+from tests.e2e.test_cli import one_line
 from tests.unit.test_build import digests
 
 pytestmark = pytest.mark.slow
@@ -46,20 +46,20 @@ def killed(folder: Path, command: list[object], seconds: float) -> bool:
 def test_what_is_killed_ends_with_the_same_bytes(server: S2agServer, citerec_here: Citerec, tmp_path: Path) -> None:
     get = ["corpus", "get", "s2ag", "--url", server.url, "--year-from", 2000, "--workers", 1, "--out"]
     update = ["corpus", "update", "--url", server.url, "--workers", 1]
-    assert citerec_here(*get, "whole").returncode == 0
+    citerec_here(*get, "whole", code=0)
     server.failing, server.pause, rng = 0.05, 0.03, random.Random(7)
     assert sum(killed(tmp_path, [*get, "cs"], rng.uniform(1.5, 4)) for _ in range(KILLS))
-    assert citerec_here(*get, "cs").returncode == 0
+    citerec_here(*get, "cs", code=0)
     assert digests(tmp_path / "cs") == digests(tmp_path / "whole")
     state = STATE
     for number in range(3):
         server.publish(f"2024-02-0{number + 1}", state := next_state(state, number))
     for _ in range(KILLS):
         killed(tmp_path, [*update, "cs"], rng.uniform(1.5, 4))
-    assert citerec_here(*update, "cs").returncode == 0
+    citerec_here(*update, "cs", code=0)
     assert state_of(tmp_path / "cs") == cut_state(state, lambda paper: paper["year"] >= 2000)
     server.failing, server.pause = 0.0, 0.0
-    assert citerec_here(*update, "whole").returncode == 0
+    citerec_here(*update, "whole", code=0)
     assert digests(tmp_path / "cs") == digests(tmp_path / "whole")
 
 
@@ -75,8 +75,7 @@ def test_from_a_release_to_an_index(server: S2agServer, citerec_here: Citerec, t
     assert not (tmp_path / "cs").exists()
     (tmp_path / "x" / "making").mkdir(parents=True)  # a build that was stopped is no obstacle
     few = ("--field", "physics", "--year-from", 2024)
-    result = citerec_here(*get, *few, "--build", "x")
-    assert result.returncode == 0, result.stderr
+    result = citerec_here(*get, *few, "--build", "x", code=0)
     papers = len(state_of(tmp_path / "cs")["papers"])
     assert f"cs: {papers} papers of s2ag 2024-01-02" in result.stdout
     assert re.search(rf"^x built: {papers} papers\.$", result.stdout, re.MULTILINE)

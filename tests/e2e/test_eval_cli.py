@@ -22,8 +22,7 @@ def indexed(tmp_path: Path, demo_index: Path) -> Path:
 
 
 def test_the_demo_is_measured_by_location_at_once(citerec_here: Citerec, indexed: Path) -> None:
-    result = citerec_here("eval", "--diagnostic", "location")
-    assert result.returncode == 0, result.stderr
+    result = citerec_here("eval", "--diagnostic", "location", code=0)
     assert result.stderr == ""
     for label, n in (("first", 71), ("middle", 208), ("last", 171)):
         assert re.search(rf"^{label} +{n} +{FIGURE} +{FIGURE} +{FIGURE} *$", result.stdout, re.MULTILINE), label
@@ -39,8 +38,7 @@ def test_settings_and_recipes_change_what_is_measured(citerec_here: Citerec, ind
     (indexed / "titles.toml").write_text("[words.weights]\ntext = 0.0\ntitle = 1.0\n")
 
     def value(*more: object, system: str = "bm25") -> dict[str, Any]:
-        done = citerec_here(*given, "--system", system, *more)
-        assert done.returncode == 0, done.stderr
+        done = citerec_here(*given, "--system", system, *more, code=0)
         (name,) = (systems := json.loads(done.stdout)["systems"])
         return {key: part for key, part in systems[name].items() if key != "cost"}
 
@@ -52,10 +50,8 @@ def test_settings_and_recipes_change_what_is_measured(citerec_here: Citerec, ind
 
 def test_results_side_by_side(citerec_here: Citerec, indexed: Path) -> None:
     for name in ("bm25", "bm25-one-field"):
-        done = citerec_here("eval", "--diagnostic", "location", "--system", name, "--out", f"results/{name}")
-        assert done.returncode == 0, done.stderr
-    result = citerec_here("report", "results/bm25", "results/bm25-one-field", "--out", "both.html")
-    assert result.returncode == 0, result.stderr
+        citerec_here("eval", "--diagnostic", "location", "--system", name, "--out", f"results/{name}", code=0)
+    result = citerec_here("report", "results/bm25", "results/bm25-one-field", "--out", "both.html", code=0)
     assert re.search(rf"^first +bm25 +71 +[★▲▼ ]*{FIGURE}", result.stdout, re.MULTILINE)
     assert "Holm" in result.stdout
     assert "bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
@@ -70,8 +66,7 @@ def test_results_side_by_side(citerec_here: Citerec, indexed: Path) -> None:
 
 
 def test_contexts_of_ones_own_become_a_set(citerec_here: Citerec, indexed: Path) -> None:
-    result = citerec_here("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "mine")
-    assert result.returncode == 0, result.stderr
+    result = citerec_here("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "mine", code=0)
     assert "There is no spaCy model en_core_web_sm" in result.stderr
     assert re.search(r"^location +450 +first 71, middle 208, last 171", result.stdout, re.MULTILINE)
     assert (indexed / "diagnostics" / "mine" / "manifest.json").is_file()

@@ -11,7 +11,7 @@ from citerec.evaluation.results import Results
 from tests.conftest import Citerec, write_lines
 from tests.e2e.test_cli import one_line
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
-from tests.evaluation_texts.test_rating import filled
+from tests.evaluation_texts.test_rating import Row, filled
 
 FIGURE = r"[\d.]+ \[[\d.]+ [\d.]+\]"
 
@@ -25,8 +25,7 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_texts_are_measured_at_once(citerec_here: Citerec, written: Path) -> None:
-    result = citerec_here("eval-text", "copy.jsonl", "noise.jsonl", "oracle.jsonl", "--out", "results/texts")
-    assert result.returncode == 0, result.stderr
+    result = citerec_here("eval-text", "copy.jsonl", "noise.jsonl", "oracle.jsonl", "--out", "results/texts", code=0)
     assert result.stdout.startswith("6 tasks, 3 systems\n")
     assert re.search(rf"^overall +copy +6 +★ {FIGURE} +★ {FIGURE}", result.stdout, re.MULTILINE)
     assert re.search(rf"^ +oracle † +6 +{FIGURE}", result.stdout, re.MULTILINE)
@@ -72,19 +71,17 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
 
 def test_people_rate_and_agree(citerec_here: Citerec, written: Path) -> None:
     sheets = ("rate", "sheet", "copy.jsonl", "noise.jsonl", "--out", "sheet.csv")
-    result = citerec_here(*sheets, "--texts", 3, "--shared", 2, "--raters", 2)
-    assert result.returncode == 0, result.stderr
+    result = citerec_here(*sheets, "--texts", 3, "--shared", 2, "--raters", 2, code=0)
     names = [line.partition(":")[0] for line in result.stdout.splitlines()]
     assert names == ["sheet-1.csv", "sheet-2.csv", "sheet.instructions.txt", "sheet.key.json"]
     key = json.loads((written / "sheet.key.json").read_text())
-    for bad in (1, 2):
+    for number, name in ((1, "anna"), (2, "ben")):
 
-        def rate(row: dict[str, str], bad: int = bad) -> tuple[str, str]:
-            return ("5", "3") if key["items"][row["item"]]["system"] == "copy" else ("2", str(bad))
+        def rate(row: Row, number: int = number) -> tuple[str, str]:
+            return ("5", "3") if key["items"][row["item"]]["system"] == "copy" else ("2", str(number))
 
-        filled(written / f"sheet-{bad}.csv", f"sheet-{('anna', 'ben')[bad - 1]}.csv", rate)
-    read = citerec_here("rate", "read", "sheet-anna.csv", "sheet-ben.csv", "--key", "sheet.key.json")
-    assert read.returncode == 0, read.stderr
+        filled(written / f"sheet-{number}.csv", f"sheet-{name}.csv", rate)
+    read = citerec_here("rate", "read", "sheet-anna.csv", "sheet-ben.csv", "--key", "sheet.key.json", code=0)
     assert re.search(r"^overall +copy +5\.00 \[5\.00 5\.00\] +6 +3\.00 \[3\.00 3\.00\] +6$", read.stdout, re.MULTILINE)
     assert "anna rated 10 of 10 texts" in read.stdout
     assert re.search(r"^anna and ben +readability +8 +1\.00 *$", read.stdout, re.MULTILINE)

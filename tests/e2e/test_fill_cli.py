@@ -31,8 +31,7 @@ def draft(tmp_path: Path) -> Path:
 
 def test_a_person_picks_searches_skips_and_goes_on(demo_index: Path, draft: Path, citerec_here: Citerec) -> None:
     bib = draft.with_name("refs.bib")
-    run = citerec_here("fill", draft, "--index", demo_index, text="?\n99\nw 1,2\nn\n1\ns\nq\n")
-    assert run.returncode == 0, run.stderr
+    run = citerec_here("fill", draft, "--index", demo_index, text="?\n99\nw 1,2\nn\n1\ns\nq\n", code=0)
     assert "search again, for these words" in run.stderr and "There are papers 1 to 5." in run.stderr
     assert r"\citep{vaswani}." in run.stdout and r"\citep{" in run.stdout.replace(r"\citep{vaswani}", "")
     assert "in your bibliography: vaswani" in run.stdout and f"{draft}:4: vaswani" in run.stdout
@@ -53,8 +52,7 @@ def test_a_person_picks_searches_skips_and_goes_on(demo_index: Path, draft: Path
 def test_a_diff_writes_nothing(demo_index: Path, draft: Path, tmp_path: Path, citerec_here: Citerec) -> None:
     before = draft.read_bytes()
     (tmp_path / "refs.bib").unlink()
-    run = citerec_here("fill", draft, "--index", demo_index, "--yes=any", "--diff")
-    assert run.returncode == 0, run.stderr
+    run = citerec_here("fill", draft, "--index", demo_index, "--yes=any", "--diff", code=0)
     assert "+Attention alone suffices to translate well~\\citep[see][]{vaswani2017attention}. % \\cite{?}" in run.stdout
     assert "+@inproceedings{vaswani2017attention," in run.stdout or "+@misc{vaswani2017attention," in run.stdout
     assert "3 of 3 places would be filled, 0 left; 3 new entries" in " ".join(run.stderr.split())

@@ -13,8 +13,7 @@ ATTENTION, LSTM = "900000041", "900000032"
 
 def test_a_citation_text(citerec_here: Citerec, demo_index: Path) -> None:
     write = ("write", "citation", SENTENCE, "--index", demo_index)
-    found = citerec_here(*write, "-k", 2)
-    assert found.returncode == 0, found.stderr
+    found = citerec_here(*write, "-k", 2, code=0)
     text, _, rest = found.stdout.partition("— attributed")
     assert "suffices to translate well [0, 1]." in text and "[0]" in text.split("well [0, 1].")[1]
     assert "[0]  Attention Is All You Need" in rest and "title = {{Attention Is All You Need}}" in rest
@@ -44,8 +43,7 @@ def test_tldrs(citerec_here: Citerec, demo_index: Path) -> None:
 def test_a_corpus_s_own_tldr_is_shown_as_such(citerec_here: Citerec, tmp_path: Path) -> None:
     paper = {"paper_id": "own", "title": "Trees", "abstract": "Trees are cut.", "tldr": "Cut them."}
     index = tmp_path / "index"
-    built = citerec_here("index", "build", write_lines(tmp_path / "papers.jsonl", [paper]), "--out", index)
-    assert built.returncode == 0, built.stderr
+    citerec_here("index", "build", write_lines(tmp_path / "papers.jsonl", [paper]), "--out", index, code=0)
     assert "Cut them.  — of the corpus" in citerec_here("write", "tldr", "own", "--index", index).stdout
     anew = citerec_here("write", "tldr", "own", "--index", index, "--anew").stdout
     assert "Trees are cut.  — from its abstract" in anew

@@ -16,8 +16,8 @@ def test_build_and_search_there(citerec_here: Citerec, hybrid_index: Path, tmp_p
     assert "mine built: 252 papers" in built.stdout and "252 papers have a vector" in built.stdout, built.stderr
     ask = ("recommend", "Two antiparallel strands wind around a common axis <REF>.", "--system", "bm25", "--index")
     assert citerec_here(*ask, hybrid_index).stdout == citerec_here(*ask, "mine").stdout != ""
-    assert citerec_here("index", "remove", "mine", "900000001").returncode == 0
-    assert citerec_here("index", "verify", "mine").returncode == 0
+    citerec_here("index", "remove", "mine", "900000001", code=0)
+    citerec_here("index", "verify", "mine", code=0)
     build = ("index", "build", DEMO, "--out", "out")
     one_line(citerec_here(*build, "--engine", "qdrant"), 2, "--engine qdrant needs --url")
     one_line(citerec_here(*build, "--url", "http://localhost/x"), 2, "--url needs --engine qdrant")

@@ -21,29 +21,6 @@ Figures = tuple[float, float, float]
 ONE_FIELD = ("words.bm25.k1=0.9", "words.bm25.b=0.4", "words.weights.title=0", "words.near=0")
 
 
-@pytest.fixture(scope="module")
-def acm(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("real") / "acm"
-    counts = build_index([shared / "acm"], out).counts
-    assert (counts.papers, counts.with_abstract, counts.bad) == (106_338, 96_540, 0)
-    return out
-
-
-@pytest.fixture(scope="module")
-def lucene(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("lucene") / "acm"
-    build_index([shared / "acm"], out, BuildOptions(layout=Layout(engine="lucene")))
-    return out
-
-
-@pytest.fixture(scope="module")
-def acl(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("real") / "acl"
-    counts = build_index([shared / "acl"], out).counts
-    assert (counts.papers, counts.with_abstract, counts.citances, counts.with_citances) == (73_965, 0, 13_530, 1046)
-    return out
-
-
 def measured(
     index: Path, contexts: Path, settings: Sequence[str] = (), system: str = "bm25+citances", **options: bool
 ) -> Figures:
@@ -64,22 +41,20 @@ def measured(
     return tuple(sum(figures) / len(figures) for figures in (at_10, at_100, reciprocal))  # type: ignore[return-value]
 
 
-@pytest.fixture(scope="module")
-def defaults(acm: Path, shared: Path) -> Figures:
-    """The figures of the defaults."""
-    return measured(acm, shared / "acm" / "contexts-dev.jsonl")
-
-
-def test_one_field_of_lucene_gives_the_figures_measured_before_the_first_line(lucene: Path, shared: Path) -> None:
-    contexts = shared / "acm" / "contexts-dev.jsonl"
+def test_one_field_of_lucene_gives_the_figures_measured_before_the_first_line(shared: Path, tmp_path: Path) -> None:
+    contexts, lucene = shared / "acm" / "contexts-dev.jsonl", tmp_path / "acm"
+    build_index([shared / "acm"], lucene, BuildOptions(layout=Layout(engine="lucene")))
     both_rules = measured(lucene, contexts, ONE_FIELD, neighbours=False)
     assert both_rules == pytest.approx((0.317, 0.474, 0.236), abs=0.001)
     citing_paper_only = measured(lucene, contexts, ONE_FIELD, neighbours=False, as_of_year=False)
     assert citing_paper_only == pytest.approx((0.282, 0.439, 0.206), abs=0.001)
 
 
-def test_words_and_vectors_together_beat_words(acm: Path, shared: Path, defaults: Figures) -> None:
-    contexts = shared / "acm" / "contexts-dev.jsonl"
+def test_words_and_vectors_together_beat_words(shared: Path, tmp_path: Path) -> None:
+    contexts, acm = shared / "acm" / "contexts-dev.jsonl", tmp_path / "acm"
+    counts = build_index([shared / "acm"], acm).counts
+    assert (counts.papers, counts.with_abstract, counts.bad) == (106_338, 96_540, 0)
+    defaults = measured(acm, contexts)
     assert defaults == pytest.approx((0.370, 0.542, 0.273), abs=0.001)
     encode_index(acm, DenseOptions("all-MiniLM-L6-v2", vectors=(shared / "acm" / "minilm-l6",)))
     hybrid = measured(acm, contexts, system="hybrid")
@@ -88,8 +63,10 @@ def test_words_and_vectors_together_beat_words(acm: Path, shared: Path, defaults
     assert all(ratio >= promised for ratio, promised in zip(ratios, (1.22, 1.27, 1.17), strict=True))
 
 
-def test_citing_sentences_find_what_titles_do_not(acl: Path, shared: Path) -> None:
-    contexts = shared / "acl" / "contexts-dev.jsonl"
+def test_citing_sentences_find_what_titles_do_not(shared: Path, tmp_path: Path) -> None:
+    contexts, acl = shared / "acl" / "contexts-dev.jsonl", tmp_path / "acl"
+    counts = build_index([shared / "acl"], acl).counts
+    assert (counts.papers, counts.with_abstract, counts.citances, counts.with_citances) == (73_965, 0, 13_530, 1046)
     # Tight, so that docs/results.md cannot grow stale unnoticed.
     assert measured(acl, contexts, ["words.weights.citances=0"]) == pytest.approx((0.200, 0.372, 0.118), abs=0.001)
     assert measured(acl, contexts) == pytest.approx((0.592, 0.780, 0.415), abs=0.001)

@@ -79,7 +79,9 @@ def test_rejected_contexts_go_out(citerec_here: Citerec, mine: Path) -> None:
 
 
 def test_the_login_name_is_the_reviewer(citerec_here: Citerec, mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one_line(citerec_here("diagnostics", "review", "demo"), 2, "comes with citerec", "Copy the set first")
+    review = ("diagnostics", "review")
+    one_line(citerec_here(*review, "demo"), 2, "comes with citerec", "Copy the set first")
+    one_line(citerec_here(*review, "yours"), 2, "no diagnostic set 'yours'")
     monkeypatch.setenv("LOGNAME", "zoe")
-    citerec_here("diagnostics", "review", "mine", text="a\n")
+    citerec_here(*review, "mine", text="a\n")
     assert [line["verdict"] for line in lines(mine, "zoe")] == ["accept"]

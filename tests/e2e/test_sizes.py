@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from citerec.index.manifest import generation_of
-from tests.e2e.test_cli import CITEREC
+from tests.conftest import CITEREC
 
 MB = 1 << 20
 GOOD = "@misc{good, title = {Attention Is All You Need}, year = {2017}}\n"

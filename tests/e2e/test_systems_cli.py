@@ -14,19 +14,15 @@ pytestmark = pytest.mark.slow
 SENTENCE = "Term weighting <REF> is a strong baseline"
 
 
-@pytest.fixture
-def index(hybrid_index: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(hybrid_index, tmp_path / "indexes" / "demo"))
-
-
-def test_a_ranker_is_trained_and_used(citerec_here: Citerec, index: Path, tmp_path: Path) -> None:
+def test_a_ranker_is_trained_and_used(citerec_here: Citerec, hybrid_index: Path, tmp_path: Path) -> None:
+    index = shutil.copytree(hybrid_index, tmp_path / "indexes" / "demo")
     split = ("contexts", "split", DEMO / "contexts.jsonl", "--dev", "0.3", "--test", "0.3", "--out", "split")
-    assert citerec_here(*split).returncode == 0
+    citerec_here(*split, code=0)
     sides = ("--contexts", "split/train.jsonl", "--dev", "split/dev.jsonl")
     trained = citerec_here("train", "ltr", *sides, "-c", "rounds=20")
     assert "mrr@10" in trained.stdout and "share of the gain" in trained.stdout, trained.stderr
     assert (trained_of(index, "ltr") / "model.txt").is_file()
-    assert citerec_here("index", "verify", index).returncode == 0
+    citerec_here("index", "verify", index, code=0)
     asked = citerec_here("recommend", SENTENCE, "--explain", "--scores", "-k", "3")
     assert "System: hybrid+ltr" in asked.stderr and "lifted by: " in asked.stdout
     as_json = json.loads(citerec_here("recommend", SENTENCE, "--explain", "--format", "json", "-k", "3").stdout)

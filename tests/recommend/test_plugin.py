@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Citerec
+from tests.conftest import DEMO, Citerec
 from tests.loopback import Server, send
 
 pytestmark = pytest.mark.slow
@@ -19,7 +20,7 @@ SENTENCE = "Attention is all you need to translate <REF>."
 
 FILES = {
     "mine.py": '''
-"""A retriever, a reranker, a format and a look-up."""
+"""A retriever, a reranker, a format, a look-up and a family."""
 
 from pydantic import Field
 
@@ -27,6 +28,7 @@ from citerec import Candidate, Reranker, Retriever, reranked
 from citerec.corpus.base import Format
 from citerec.corpus.reading import Line, RecordError, raw_lines, tried
 from citerec.corpus.tabular import parse_paper
+from citerec.diagnostics.families import MEDIUM, Family
 from citerec.records import NO_FILTERS, Paper
 from citerec.settings import PartSettings
 from citerec.sources.look_up import LookUp
@@ -94,6 +96,15 @@ class GroupLibrary(LookUp):
 
     def search(self, query, filters=NO_FILTERS, offset=0):
         return self.page("search", {"q": query, "from": str(offset)})
+
+
+FAMILY = Family(
+    name="together",
+    title="Papers cited together",
+    classes=lambda _: ("one", "several"),
+    class_of=lambda facts: "one" if len(facts.context.cited_ids) == 1 else "several",
+    conditions=(MEDIUM,),
+)
 ''',
     "mine-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n",
     "mine-1.0.dist-info/entry_points.txt": """
@@ -105,6 +116,8 @@ newest-first = mine:NewestFirst
 tsv = mine:TSV
 [citerec.look_ups]
 group-library = mine:GroupLibrary
+[citerec.families]
+together = mine:FAMILY
 """,
 }
 
@@ -179,3 +192,21 @@ for doi in ("10.1/known", "10.1/unknown"):
     assert result.returncode == 0, result.stderr
     titles, known, unknown = result.stdout.splitlines()
     assert titles == "['Attention Is All You Need']" and "year=2017" in known and unknown == "[None]"
+
+
+def test_its_family_is_labelled_and_measured(
+    citerec: Citerec, installed: dict[str, str], demo_index: Path, tmp_path: Path
+) -> None:
+    label = ("diagnostics", "label", DEMO / "contexts.jsonl", "--index", demo_index, "--out", "mine")
+    result = citerec(*label, **installed)
+    assert result.returncode == 0, result.stderr
+    (found,) = re.findall(r"^together +(\d+) +one ([\d,]+), several (\d+)", result.stdout, re.MULTILINE)
+    assert int(found[0]) == int(found[1]) + int(found[2]) > 0
+    shown = citerec("diagnostics", "show", "mine/together", **installed).stdout
+    assert "Papers cited together" in shown and "held constant: the sentence is of medium length" in shown
+    assert "Papers cited together (`mine/together`)" in (tmp_path / "diagnostics/mine/DATASHEET.md").read_text()
+    given = ("eval", "--set", "mine", "--diagnostic", "together", "--index", demo_index)
+    result = citerec(*given, **installed)
+    assert re.search(rf"^one +{found[1]} +0\.\d{{3}} ", result.stdout, re.MULTILINE), result.stderr
+    # Who has the package no longer can read the set all the same.
+    assert re.search(rf"^mine/together +{found[0]} ", citerec("diagnostics", "show").stdout, re.MULTILINE)

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+
+from tests.conftest import CITEREC
 
 TOKEN = "a-token-of-the-tests-0123456789"
 JSON = {"Content-Type": "application/json"}
@@ -50,7 +51,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Start:
     @contextlib.contextmanager
     def started(*arguments: object, **environment: str) -> Iterator[Running]:
         log = tmp_path_factory.mktemp("serve") / "log"
-        command = [Path(sys.executable).with_name("citerec"), "serve", "--port", "0", *map(str, arguments)]
+        command = [CITEREC, "serve", "--port", "0", *map(str, arguments)]
         with log.open("wb") as out:
             process = subprocess.Popen(
                 command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**os.environ, **environment}

@@ -1,6 +1,5 @@
 """Tokens and names of hosts: who is answered; how many at once, and for how long."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,20 +8,13 @@ import pytest
 from tests.serve.conftest import SENTENCE, TOKEN, Running, Start
 
 
-@pytest.fixture(params=["environment", "file"])
-def guarded(request: pytest.FixtureRequest, start: Start, demo_index: Path, tmp_path: Path) -> Iterator[Running]:
-    """A server on all addresses, with tokens and a name."""
+@pytest.mark.parametrize("given", [{"CITEREC_TOKEN": TOKEN}, {}], ids=["environment", "file"])
+def test_whoever_calls_needs_the_token(given: dict[str, str], start: Start, demo_index: Path, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text(f"{TOKEN}1\n\n  {TOKEN}\n")
     options = ["--host", "0.0.0.0", "-c", "serve.hosts=127.0.0.1"]
-    by_file = ["--token-file", tmp_path / "tokens"]
-    given = {"CITEREC_TOKEN": TOKEN} if request.param == "environment" else {}
-    with start(f"demo={demo_index}", *options, *([] if given else by_file), **given) as running:
-        yield running
-
-
-def test_whoever_calls_needs_the_token(guarded: Running) -> None:
+    options += [] if given else ["--token-file", str(tmp_path / "tokens")]
     wrong = ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}3", b"Bearer \xff"]
-    with guarded.client() as client:
+    with start(f"demo={demo_index}", *options, **given) as server, server.client() as client:
         for path in ("/api/v1/indexes", "/api/v1/openapi.json", "/metrics", "/api/nowhere"):
             for authorization in wrong:
                 response = client.get(path, headers={"Authorization": authorization})  # type: ignore[dict-item]

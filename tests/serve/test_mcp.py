@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,8 @@ from hypothesis import given, settings, strategies as st
 from citerec.index.build import build_index
 from citerec.serve.indexes import ServedIndex, shown, visible
 from citerec.serve.mcp import make_server
-from tests.conftest import s2ag_paper, write_lines
+from tests.conftest import CITEREC, s2ag_paper, write_lines
 
-COMMAND = str(Path(sys.executable).with_name("citerec"))
 SENTENCE = "The molecular structure of deoxyribose nucleic acid is a double helix <REF>."
 DNA = 900000001
 HIDDEN = "\u200bzero\u202ewidth\U000e0041\ufe0f\u3164"
@@ -88,7 +86,7 @@ def transport(demo_index: Path, tmp_path: Path) -> Iterator[StdioTransport]:
     """The server as a client starts it, in a folder with settings of another project; it writes nothing there."""
     (tmp_path / ".env").write_text("FASTMCP_LOG_LEVEL=nonsense\n")
     environment = {**os.environ, "HOME": str(tmp_path)}
-    yield StdioTransport(COMMAND, ["mcp", "--index", str(demo_index)], env=environment, cwd=str(tmp_path))
+    yield StdioTransport(str(CITEREC), ["mcp", "--index", str(demo_index)], env=environment, cwd=str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == [".env"]
 
 
@@ -128,7 +126,7 @@ def test_standard_output_carries_the_protocol_only(demo_index: Path, tmp_path: P
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}
     hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about})
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([COMMAND, "mcp", "--index", str(demo_index)], cwd=tmp_path, **pipes) as process:
+    with subprocess.Popen([CITEREC, "mcp", "--index", str(demo_index)], cwd=tmp_path, **pipes) as process:
         process.stdin.write(hello.encode() + b"\n")
         process.stdin.flush()
         first = process.stdout.readline()

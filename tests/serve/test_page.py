@@ -2,12 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Response, Route, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Response, Route, ViewportSize, expect, sync_playwright
 
 from tests.serve.conftest import Running
 
@@ -27,8 +26,6 @@ HTML = "<img src=x onerror='window.ran=1'><script>window.ran=1</script>"
 SECONDS = 20_000
 WATCH = "addEventListener('securitypolicyviolation', (event) => (window.violations ??= []).push(event.blockedURI))"
 
-Open = Callable[..., Page]
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -46,29 +43,22 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def open_page(browser: Browser, server: Running) -> Iterator[Open]:
-    """Opens the page anew. At the end: no error, nothing forbidden was tried, and nobody else was asked."""
-    contexts = []
-
-    def opened(width: int = 1280, **more: Any) -> Page:
-        context = browser.new_context(viewport=ViewportSize(width=width, height=800), accept_downloads=True, **more)
-        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
-        context.add_init_script(WATCH)
-        page = context.new_page()
-        page.set_default_timeout(SECONDS)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("request", lambda request: asked.add(urlsplit(request.url).hostname or ""))
-        page.goto(server.url)
-        contexts.append((context, page))
-        return page
-
+def page(browser: Browser, server: Running) -> Iterator[Page]:
+    """The page, opened anew. At the end: no error, nothing forbidden was tried, and nobody else was asked."""
+    context = browser.new_context(viewport=ViewportSize(width=1280, height=800), accept_downloads=True)
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
+    context.add_init_script(WATCH)
+    page = context.new_page()
+    page.set_default_timeout(SECONDS)
+    expect.set_options(timeout=SECONDS)
     errors: list[str] = []
     asked: set[str] = set()
-    expect.set_options(timeout=SECONDS)
-    yield opened
-    for context, page in contexts:
-        assert page.evaluate("[window.violations ?? [], window.ran ?? 0]") == [[], 0]
-        context.close()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: asked.add(urlsplit(request.url).hostname or ""))
+    page.goto(server.url)
+    yield page
+    assert page.evaluate("[window.violations ?? [], window.ran ?? 0]") == [[], 0]
+    context.close()
     assert errors == []
     assert asked <= {"127.0.0.1", ""}  # a download has no host
 
@@ -87,7 +77,7 @@ def paste(page: Page, tex: str = TEX, bib: str = BIB) -> None:
         page.click("#tab-draft")
 
 
-def place(page: Page, number: int) -> Any:
+def place(page: Page, number: int) -> Locator:
     return page.locator("#places button").nth(number)
 
 
@@ -96,14 +86,7 @@ def text_of(page: Page, tab: str) -> str:
     return page.input_value("#text")
 
 
-def first_papers(page: Page, number: int = 0) -> None:
-    """Asks for papers for a place, and waits for them."""
-    place(page, number).click()
-    expect(page.locator("#papers li").first).to_be_visible()
-
-
-def test_a_newcomer_gets_papers_with_one_click(open_page: Open) -> None:
-    page = open_page()
+def test_a_newcomer_gets_papers_with_one_click(page: Page) -> None:
     expect(page.locator("#places button")).to_have_count(3)
     page.click("#first")
     expect(page.locator("#papers h3").first).to_have_text("Long Short-Term Memory")
@@ -113,8 +96,7 @@ def test_a_newcomer_gets_papers_with_one_click(open_page: Open) -> None:
     expect(page.locator("#index option")).to_have_count(2)
 
 
-def test_two_places_by_keyboard_then_undo_and_save(open_page: Open) -> None:
-    page = open_page()
+def test_two_places_by_keyboard_then_undo_and_save(page: Page) -> None:
     paste(page)
     expect(page.locator("#places button")).to_have_count(2)
     place(page, 0).focus()
@@ -147,10 +129,10 @@ def test_two_places_by_keyboard_then_undo_and_save(open_page: Open) -> None:
     assert (text_of(page, "bib"), text_of(page, "draft")) == (BIB, f"New 𝔸 words. {TEX}")
 
 
-def test_filters_and_other_words(open_page: Open) -> None:
-    page = open_page()
+def test_filters_and_other_words(page: Page) -> None:
     paste(page)
-    first_papers(page)
+    place(page, 0).click()
+    expect(page.locator("#papers li").first).to_be_visible()
     place(page, 0).focus()
     page.keyboard.press("/")
     page.keyboard.type("anatomy of a large-scale hypertextual search engine")
@@ -165,8 +147,7 @@ def test_filters_and_other_words(open_page: Open) -> None:
     expect(page.locator("#papers-problem")).to_contain_text("Alchemy")
 
 
-def test_a_paragraph_without_a_place(open_page: Open) -> None:
-    page = open_page()
+def test_a_paragraph_without_a_place(page: Page) -> None:
     paste(page, UNMARKED, "")
     expect(page.locator("#places-heading")).to_have_text("0 places")
     page.click("#first")
@@ -180,8 +161,7 @@ def test_a_paragraph_without_a_place(open_page: Open) -> None:
     expect(page.locator("#check-summary")).to_have_text("Nothing to mend.")
 
 
-def test_words_alone_and_the_library(open_page: Open) -> None:
-    page = open_page()
+def test_words_alone_and_the_library(page: Page) -> None:
     paste(page, "", "")
     page.fill("#words", "attention for translation")
     page.keyboard.press("Enter")
@@ -199,8 +179,7 @@ def test_words_alone_and_the_library(open_page: Open) -> None:
     assert page.evaluate("navigator.clipboard.readText()").startswith("@inproceedings{vaswani2017attention,")
 
 
-def test_a_draft_is_checked(open_page: Open) -> None:
-    page = open_page()
+def test_a_draft_is_checked(page: Page) -> None:
     bib = BIB.replace("2017", "2019")
     paste(page, "Attention suffices to translate \\cite{vaswani,nobody}.\n", bib)
     page.click("#tab-check")
@@ -211,8 +190,7 @@ def test_a_draft_is_checked(open_page: Open) -> None:
     assert text_of(page, "bib") == bib.replace("2019", "2017")
 
 
-def test_html_is_text(open_page: Open) -> None:
-    page = open_page()
+def test_html_is_text(page: Page) -> None:
 
     def hostile(route: Route) -> None:
         answer = route.fetch().json()
@@ -232,8 +210,7 @@ def test_html_is_text(open_page: Open) -> None:
     assert page.get_attribute("#papers a", "href") == "https://doi.org/javascript:window.ran=1"
 
 
-def test_errors_with_their_remedies(open_page: Open) -> None:
-    page = open_page()
+def test_errors_with_their_remedies(page: Page) -> None:
     paste(page, "One.\nTwo \\cite{?} {", "@misc{a, title={x}\n")
     expect(page.locator("#draft-problem")).to_contain_text("Close its braces")
     page.click("#draft-problem button")

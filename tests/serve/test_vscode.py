@@ -3,13 +3,11 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-COMMAND = str(Path(sys.executable).with_name("citerec"))
+from tests.conftest import CITEREC, ROOT
 
 
 @pytest.mark.slow
@@ -21,7 +19,7 @@ def test_the_extension_is_built_tested_and_packed(tmp_path: Path, demo_index: Pa
     shutil.copy(ROOT / "LICENSE", tmp_path)
 
     def npm(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        environment = {**os.environ, "CITEREC": COMMAND, "INDEX": str(demo_index)}
+        environment = {**os.environ, "CITEREC": str(CITEREC), "INDEX": str(demo_index)}
         return subprocess.run(
             ["npm", *arguments], cwd=place, env=environment, capture_output=True, text=True, timeout=300, check=False
         )

@@ -164,10 +164,7 @@ def transfer(
     from citerec.train.writer import DEFAULT_BASE, WriterOptions
     from citerec.write.metrics import open_metrics
 
-    train, dev, test = (
-        {name: Path(path) for name, path in options.named_pairs(values, "NAME=FILE").items()}
-        for values in (train_sets, dev_sets, test_sets)
-    )
+    train, dev, test = (options.named_paths(values, "NAME=FILE") for values in (train_sets, dev_sets, test_sets))
     if unknown := [name for name in dev if name not in train]:
         raise UsageError(f"--dev {unknown[0]}: there is no --train of this name")
     settings = hyper.settings(Choice, WriterOptions, **WRITER_DEFAULTS)
