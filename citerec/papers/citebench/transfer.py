@@ -15,8 +15,7 @@ from citerec.files.hashing import file_digest
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import Journal
 from citerec.files.writing import beside
-from citerec.train.groups import Choice
-from citerec.train.learner import Schedule
+from citerec.train.groups import Choice, Schedule
 from citerec.train.writer import WriterOptions, train_seeds
 from citerec.write.drafting import write_batch
 from citerec.write.metrics import Column, TextMetric
