@@ -75,7 +75,7 @@ def test_what_is_opened_is_what_was_trained_and_damage_is_named(tmp_path: Path) 
         with pytest.raises(ModelError, match=message):
             open_tagger(folder)
         (folder / name).write_bytes(kept[name])
-    few = [Paragraph("1", ("Chess.",), ("method",)), Paragraph("2", ("Speech",), ("result",))]
+    few = [Paragraph(("Chess.",), ("method",)), Paragraph(("Speech",), ("result",))]
     with pytest.raises(InputError, match="too little in common"):
         _fit(few)
 

@@ -17,19 +17,19 @@ _sentences = st.lists(_words, min_size=1, max_size=5).map(" ".join)
 
 def test_a_sentence_is_a_paragraph_of_one_and_one_of_corwa_keeps_its_sentences_together(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "train.txt", [SENTENCE])
-    assert list(read_paragraphs(path)) == [Paragraph("line-1", ("We follow Lee et al. (2005).",), ("method",))]
+    assert list(read_paragraphs(path)) == [Paragraph(("We follow Lee et al. (2005).",), ("method",))]
     labels = ("Single_summ", "Transition")
-    corwa = {"id": "77_1", "paragraph": "[BOS] Lee parse.\n[BOS] They do.\n\n", "discourse_tags": labels}
+    corwa = {"paragraph": "[BOS] Lee parse.\n[BOS] They do.\n\n", "discourse_tags": labels}
     path = write_lines(tmp_path / "train.jsonl", [corwa], compress=True)
-    assert list(read_paragraphs(path)) == [Paragraph("77_1", ("Lee parse.", "They do."), labels)]
+    assert list(read_paragraphs(path)) == [Paragraph(("Lee parse.", "They do."), labels)]
 
 
 @given(st.lists(st.tuples(_sentences, _words), min_size=1, max_size=6))
 def test_what_was_written_is_read(pairs: list[tuple[str, str]]) -> None:
     sentences, labels = zip(*pairs, strict=True)
     text = "".join(f"[BOS] {sentence}\n" for sentence in sentences) + "\n"
-    paragraph = parse_paragraph({"id": "1", "paragraph": text, "discourse_tags": list(labels)})
-    assert paragraph == Paragraph("1", sentences, labels)
+    paragraph = parse_paragraph({"paragraph": text, "discourse_tags": list(labels)})
+    assert paragraph == Paragraph(sentences, labels)
     alone = [parse_paragraph({"text": sentence, "label": label}) for sentence, label in pairs]
     assert [one.sentences + one.labels for one in alone] == pairs
 
