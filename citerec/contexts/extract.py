@@ -73,10 +73,9 @@ class Rules:
 
 @dataclass
 class Tally:
-    """Counts of full texts, of paragraphs that cite a wanted paper, of their citing sentences, and of contexts made."""
+    """Counts of full texts, of citing sentences in paragraphs that cite a wanted paper, and of contexts made."""
 
     texts: int = 0
-    paragraphs: int = 0
     sentences: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     contexts: int = 0
@@ -110,7 +109,6 @@ def extract_contexts(
     for place in range(len(document.paragraphs)):
         if not any(map(is_wanted, document.papers_cited(place))):
             continue
-        tally.paragraphs += 1
         for context in _contexts(document, place, rules, tally):
             if any(map(is_wanted, context.cited_ids)):
                 tally.contexts += 1
@@ -300,4 +298,4 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
     return {**counts, **tally.as_counts()}
 
 
-_EXTRACT = Step(_extract, version=3)
+_EXTRACT = Step(_extract, version=4)
