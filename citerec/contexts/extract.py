@@ -86,11 +86,7 @@ class Tally:
 
 
 def extract_contexts(
-    text: FullText,
-    rules: Rules | None = None,
-    *,
-    is_wanted: Callable[[str], bool] = lambda _: True,
-    tally: Tally | None = None,
+    text: FullText, rules: Rules, tally: Tally, is_wanted: Callable[[str], bool] = lambda _: True
 ) -> Iterator[Context]:
     """The contexts of a full text, in order.
 
@@ -99,11 +95,10 @@ def extract_contexts(
 
     Args:
         text: The full text.
-        rules: Which sentences to take; the benchmark's by default.
-        is_wanted: Whether contexts that cite a paper are wanted; paragraphs that cite no such paper are skipped.
+        rules: Which sentences to take.
         tally: Where to add the counts.
+        is_wanted: Whether contexts that cite a paper are wanted; paragraphs that cite no such paper are skipped.
     """
-    rules, tally = rules or Rules(), tally if tally is not None else Tally()
     tally.texts += 1
     document = Document(text, rules.split)
     for place in range(len(document.paragraphs)):
@@ -293,7 +288,7 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
     counts = Counter[str]()
     with writing_lines(out) as write:
         for text in full_texts(shard, parameters, counts, write):
-            for context in extract_contexts(text, rules, tally=tally):
+            for context in extract_contexts(text, rules, tally):
                 write(orjson.dumps(as_record(context)))
     return {**counts, **tally.as_counts()}
 
