@@ -8,12 +8,11 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import entropy
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from citerec.discourse.classifier import TAGGER_DIRECTORY, Paragraph, TaggerManifest
 from citerec.discourse.linear import LinearModel, LinearTagger, marginals, tfidf
-from citerec.discourse.tagger import kl_divergence, open_tagger, shares_of
+from citerec.discourse.tagger import open_tagger, shares_of
 from citerec.errors import InputError, ModelError
 from tests.discourse.toy import paragraphs, sentences
 
@@ -44,13 +43,6 @@ def test_it_learns_sentences_by_what_they_say_and_by_what_stands_before_them() -
         ("Single_summ", "Single_summ", "Reflection"),
         ("Reflection", "Transition", "Single_summ"),
     ]
-
-
-@given(*[st.lists(st.integers(0, 20), min_size=3, max_size=3).filter(any)] * 2)
-def test_the_divergence_of_shares_is_scipys(reference: list[int], system: list[int]) -> None:
-    one, other = (dict(zip("abc", np.divide(counts, sum(counts)), strict=True)) for counts in (reference, system))
-    # In nats; infinite where a label is missing.
-    assert kl_divergence(one, other) == pytest.approx(entropy(reference, system), abs=1e-12)
 
 
 def test_what_is_opened_is_what_was_trained_and_damage_is_named(tmp_path: Path) -> None:
