@@ -28,8 +28,7 @@ from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica import PromptSettings, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
-from citerec.train.groups import training, write_model
-from citerec.train.learner import Learner, Schedule
+from citerec.train.groups import Learner, Schedule, training, write_model
 
 DIRECTORY = Kind(
     name="small causal model",

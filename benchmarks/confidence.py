@@ -37,9 +37,10 @@ from citerec.index.vectors import DenseOptions
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Confidence, Context
+from citerec.retrieve.base import Floats
 from citerec.settings import shipped
 from citerec.systems import Recipe
-from citerec.train.confidence import Answers, answers_of, evidence_of_all, fitted, measured
+from citerec.train.confidence import Answers, answers_of, fitted, measured
 from citerec.train.groups import write_model
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -192,6 +193,12 @@ def of_corpus(folder: Path, name: str) -> Corpus:
             for kind, sentences in (("no meaning", nonsense()), ("other fields", foreign())):
                 corpus.others[f"{index.name}, {kind}"] = evidence_of_all(system, system.topics(sentences))
     return corpus
+
+
+def evidence_of_all(system: Recommender, topics: Iterable[Topic]) -> Floats:
+    """The evidence of a system's answers to topics, (answers, pieces), empty ones left out."""
+    answers = system.candidates(topics, system.evidence_depth)
+    return np.array([system.evidence(topic, candidates) for topic, candidates in answers if candidates], np.float64)
 
 
 def of_fields(folder: Path) -> Corpus:

@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 from citerec.contexts.read import read_contexts
 from citerec.corpus.base import papers_in
 from citerec.drafts import support
-from citerec.drafts.support import Curve, Support, best_sentence, sentence_evidence, shipped_encoder
+from citerec.drafts.support import Curve, Support, best_sentence, sentence_evidence
 from citerec.records import Context
 
 _FOLDS, _ANSWERS, _LISTED = 10, 2, 3
@@ -49,11 +49,10 @@ def curve_of(evidence: Any, right: Any, threshold: float = 0.5) -> Curve:
 
 def sentence_figures(citing: Sequence[Any], papers: Mapping[str, Any]) -> tuple[dict[str, float], Curve]:
     """The figures of sentences, and the curve of all of them."""
-    encoder = shipped_encoder()
     rows = []
     for one in citing:
         numbers, sentences = zip(*papers[one["topic"]], strict=True)
-        evidence = sentence_evidence(one["text"], sentences, encoder)
+        evidence = sentence_evidence(one["text"], sentences)
         rows.append((one["topic"], evidence, np.isin(numbers, one["gold"])))
     topics = sorted({topic for topic, *_ in rows})
     totals: dict[str, list[float]] = {}
@@ -95,7 +94,7 @@ def cases(corpus: Path, contexts: Path, size: int, abstracts: Mapping[str, str])
     }
     known = [replace(one, abstract=abstracts.get(one.paper_id, one.abstract)) for one in papers.values()]
     parts = [known[start : start + size] for start in range(0, len(known), size)]
-    made = [(Support(part, curves={}), {one.paper_id for one in part}) for part in parts]
+    made = [(Support(part), {one.paper_id for one in part}) for part in parts]
     return [(library, one) for one in chosen for library, ids in made if one.cited_ids[0] in ids]
 
 
@@ -105,7 +104,7 @@ def fit_rows(found: Iterable[tuple[Support, Context]]) -> tuple[Any, Any]:
     for library, context in found:
         ids = [paper.paper_id for paper in library.papers]
         own, rows = ids.index(context.cited_ids[0]), library.evidence(context)
-        near = [int(at) for at in (-library.similar(own)).argsort() if at != own][:_OTHERS]
+        near = [int(at) for at in (-library.vectors @ library.vectors[own]).argsort() if at != own][:_OTHERS]
         chance = [at for at in choose.sample(range(len(ids)), min(len(ids), _OTHERS + 1)) if at != own][:_OTHERS]
         evidence.append(rows[[own, *near, *chance]])
         kinds += [0, *(1 for _ in near), *(2 for _ in chance)]

@@ -117,7 +117,7 @@ def learn(rows: Sequence[Row]) -> worthiness.Worthiness:
         part.set_params(vocabulary=names[chosen].tolist())
         part.idf_ = whole.idf_[chosen].round(3)
     weights = fitted(smaller.transform(sentences), gold).round(3)
-    return worthiness.Worthiness(LinearModel.of(BLOCKS, smaller, [weights]), 0.5, {})
+    return worthiness.Worthiness(LinearModel.of(BLOCKS, smaller, [weights]), 0.5)
 
 
 def fitted(matrix: Any, gold: Any) -> Any:

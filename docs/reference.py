@@ -36,7 +36,7 @@ _HYPER_PARAMETERS = {
     "train static": ("citerec.train.encoders:StaticOptions",),
     "train tagger": ("citerec.train.tagger:TaggerOptions",),
     "train writer": ("citerec.train.writer:WriterOptions",),
-    "train dense, reranker, static, tagger, writer and those of the papers": ("citerec.train.learner:Schedule",),
+    "train dense, reranker, static, tagger, writer and those of the papers": ("citerec.train.groups:Schedule",),
     "all that learn from examples": ("citerec.train.groups:Choice",),
 }
 """What is set by -c and --config, by command."""

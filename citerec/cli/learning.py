@@ -57,7 +57,7 @@ class Hyper(Tuning):
 
     def settings(self, *kinds: type, own: Collection[str] = (), **defaults: Any) -> Settings:
         """The hyper-parameters of some kinds of options, beside those of the schedule; `Tuning.settings`."""
-        from citerec.train.learner import Schedule
+        from citerec.train.groups import Schedule
 
         return Tuning.settings(self, *kinds, Schedule, Device, own=(*_OWN, *own), **defaults)
 
@@ -68,7 +68,7 @@ class Hyper(Tuning):
 
         It takes what is learnt from, a folder, options, the schedule, and its `own` arguments.
         """
-        from citerec.train.learner import Schedule
+        from citerec.train.groups import Schedule
 
         importlib.import_module("citerec.train.trainer")  # before any work: an error names the extra `train`
         with progress_bar() as on_progress:

@@ -73,10 +73,9 @@ class Rules:
 
 @dataclass
 class Tally:
-    """Counts of full texts, of paragraphs that cite a wanted paper, of their citing sentences, and of contexts made."""
+    """Counts of full texts, of citing sentences in paragraphs that cite a wanted paper, and of contexts made."""
 
     texts: int = 0
-    paragraphs: int = 0
     sentences: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     contexts: int = 0
@@ -87,11 +86,7 @@ class Tally:
 
 
 def extract_contexts(
-    text: FullText,
-    rules: Rules | None = None,
-    *,
-    is_wanted: Callable[[str], bool] = lambda _: True,
-    tally: Tally | None = None,
+    text: FullText, rules: Rules, tally: Tally, is_wanted: Callable[[str], bool] = lambda _: True
 ) -> Iterator[Context]:
     """The contexts of a full text, in order.
 
@@ -100,17 +95,15 @@ def extract_contexts(
 
     Args:
         text: The full text.
-        rules: Which sentences to take; the benchmark's by default.
-        is_wanted: Whether contexts that cite a paper are wanted; paragraphs that cite no such paper are skipped.
+        rules: Which sentences to take.
         tally: Where to add the counts.
+        is_wanted: Whether contexts that cite a paper are wanted; paragraphs that cite no such paper are skipped.
     """
-    rules, tally = rules or Rules(), tally if tally is not None else Tally()
     tally.texts += 1
     document = Document(text, rules.split)
     for place in range(len(document.paragraphs)):
         if not any(map(is_wanted, document.papers_cited(place))):
             continue
-        tally.paragraphs += 1
         for context in _contexts(document, place, rules, tally):
             if any(map(is_wanted, context.cited_ids)):
                 tally.contexts += 1
@@ -295,9 +288,9 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
     counts = Counter[str]()
     with writing_lines(out) as write:
         for text in full_texts(shard, parameters, counts, write):
-            for context in extract_contexts(text, rules, tally=tally):
+            for context in extract_contexts(text, rules, tally):
                 write(orjson.dumps(as_record(context)))
     return {**counts, **tally.as_counts()}
 
 
-_EXTRACT = Step(_extract, version=3)
+_EXTRACT = Step(_extract, version=4)

@@ -6,7 +6,7 @@ Both versions become the same record. An annotation that does not fit its text i
 import functools
 import itertools
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,10 +228,9 @@ class _Layers:
 
 
 def _paragraphs(body: _Layers, headlines: Sequence[Headline]) -> Iterator[Paragraph]:
-    starts = [headline.start for headline in headlines]
     for start, end in body.spans("paragraph"):
-        at = bisect_right(starts, start) - 1
-        heading = " ".join(body.text[headlines[at].start : headlines[at].end].split()) if at >= 0 else ""
+        above = headlines[: bisect_left(headlines, (start + 1,))]
+        heading = " ".join(body.text[above[-1].start : above[-1].end].split()) if above else ""
         yield Paragraph(start, end, heading or None)
 
 
@@ -285,7 +284,6 @@ class Document:
         for paragraph in text.paragraphs:
             if not self.paragraphs or paragraph.start >= self.paragraphs[-1].end:
                 self.paragraphs.append(paragraph)
-        self._starts = [ref.start for ref in text.bib_refs]
         self._markers: dict[int, list[CitationMarker]] = {}
 
     @functools.cached_property
@@ -296,10 +294,9 @@ class Document:
     def sections(self) -> list[Section]:
         """Its sections one after another; text before the first headline is in none."""
         headlines = self.text.headlines
-        starts = [headline.start for headline in headlines]
         sections = [with_number(self.text.text[one.start : one.end], one.number) for one in headlines]
         for place, paragraph in enumerate(self.paragraphs):
-            if at := bisect_right(starts, paragraph.start):
+            if at := bisect_left(headlines, (paragraph.start + 1,)):
                 sections[at - 1].paragraphs.append(place)
         return sections
 
@@ -311,7 +308,7 @@ class Document:
     def refs(self, place: int) -> Sequence[BibRef]:
         """The bib refs within a paragraph, in order."""
         paragraph = self.paragraphs[place]
-        first, last = (bisect_left(self._starts, end) for end in (paragraph.start, paragraph.end))
+        first, last = (bisect_left(self.text.bib_refs, (end,)) for end in (paragraph.start, paragraph.end))
         return [ref for ref in self.text.bib_refs[first:last] if ref.end <= paragraph.end]
 
     def _hints(self, place: int) -> list[Span]:
@@ -373,7 +370,7 @@ class Document:
 
     def cited_before(self, place: int) -> tuple[str, ...]:
         """The papers cited before a character of the text, once for each bib ref that leads to one; never itself."""
-        refs = (ref for ref in self.text.bib_refs[: bisect_left(self._starts, place)] if ref.end <= place)
+        refs = (ref for ref in self.text.bib_refs[: bisect_left(self.text.bib_refs, (place,))] if ref.end <= place)
         return tuple(paper_id for paper_id in self.text.papers_of(refs) if paper_id != self.text.paper_id)
 
     def as_json(self, sections: Sequence[Section]) -> list[dict[str, Any]]:

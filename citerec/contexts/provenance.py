@@ -5,7 +5,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -170,9 +170,8 @@ def split_contexts(
             raise InputError(message, "Give one of them.")
     SPLIT.check_place(out)
     of_lines = [_paper(context) for context in read_contexts(path)]
-    papers = Counter(of_lines)
-    places = _places(papers, {"test": test, "dev": dev}, seed)
-    counts = {part: _counts([paper for paper, place in places.items() if place == part], papers) for part in PARTS}
+    places = _places(Counter(of_lines), {"test": test, "dev": dev}, seed)
+    counts = {part: _counts([paper for paper in of_lines if places[paper] == part]) for part in PARTS}
     for part, wanted in (("train", 1.0), ("dev", dev), ("test", test)):
         if wanted and not counts[part].contexts:
             raise InputError(
@@ -199,10 +198,10 @@ def split_contexts(
     return counts
 
 
-def _counts(papers: Sequence[tuple[str, str]], contexts: Mapping[tuple[str, str], int]) -> PartCounts:
-    citing_papers = [paper for paper in papers if paper[0] == _PAPER]
-    whole = sum(contexts[paper] for paper in papers)
-    return PartCounts(whole, len(citing_papers), whole - sum(contexts[paper] for paper in citing_papers))
+def _counts(papers: Sequence[tuple[str, str]]) -> PartCounts:
+    """The counts of a part, from the key of the citing paper of each of its contexts."""
+    named = [paper for paper in papers if paper[0] == _PAPER]
+    return PartCounts(len(papers), len(set(named)), len(papers) - len(named))
 
 
 def _paper(context: Context) -> tuple[str, str]:

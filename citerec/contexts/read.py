@@ -42,16 +42,22 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
         SourceError: The file cannot be read.
         InputError: A line is not a context, or repeats a context id; the message names the line.
     """
-    places = (
-        (f"{path}, line {number}", parsed(raw, partial(parse_context, default_id=f"line-{number}")))
-        for number, raw, _ in raw_lines(path)
-    )
-    is_empty = True
-    for context in checked_contexts(places, cited=cited):
-        is_empty = False
-        yield context
-    if is_empty:
-        raise SourceError(f"{path} is empty", "Give a file with one context per line.")
+    lines = placed_lines(path, "one context")
+    places = ((place, parsed(raw, partial(parse_context, default_id=f"line-{at}"))) for place, at, raw in lines)
+    yield from checked_contexts(places, cited=cited)
+
+
+def placed_lines(path: Path, content: str) -> Iterator[tuple[str, int, bytes]]:
+    """The lines of a file, plain or gzip: each after its place, which errors name, and its number.
+
+    Raises:
+        SourceError: The file cannot be read, or is empty; `content` is what each line should hold.
+    """
+    number = 0
+    for number, raw, _ in raw_lines(path):
+        yield f"{path}, line {number}", number, raw
+    if not number:
+        raise SourceError(f"{path} is empty", f"Give a file with {content} per line.")
 
 
 def checked_contexts(places: Iterable[tuple[str, Context | BadRecord]], *, cited: bool) -> Iterator[Context]:

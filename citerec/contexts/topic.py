@@ -20,20 +20,26 @@ from citerec.corpus.store import PaperStore
 from citerec.files.text import printable
 from citerec.records import MARKER, NO_FILTERS, OTHER_MARKER, Context, Filters, Paper, citing_name
 
-# Every pattern is linear: no part can match what the next one matches, and repeats are bounded.
-_MARKUP = re.compile(r"</?[A-Za-z][A-Za-z0-9:]{0,30}(?:\s[^<>]{0,300})?/?>")
-# As pandoc reads it: no space inside the dollars, no digit after them: "$5 … $10" is money.
-_MATH = re.compile(r"\$\$[^$]{1,500}\$\$|\$(?!\s)[^$]{1,500}(?<!\s)\$(?!\d)|\\\([^$]{1,300}?\\\)|\\\[[^$]{1,300}?\\\]")
-_LATEX_CITATION = re.compile(r"~?\\(?:no)?[cC]ite[a-zA-Z]*\*?(?:\[[^\]]{0,100}\]){0,2}\{[^{}]{0,500}\}")
-_LATEX_COMMAND = re.compile(r"\\[a-zA-Z]+\*?")
-_NUMBERED = re.compile(r"\[\s?\d{1,4}(?:\s?[,;–—-]\s?\d{1,4}){0,50}\s?\]")
 # Names, "and", "et al." and nothing else before the first year.
 _NAME = r"(?:[A-Z][^\s(),;]{0,40}|and|&|et|al\.?|de|la|van|von|der|den)"
-_AUTHOR_YEAR = re.compile(
-    rf"\((?:(?:see|e\.g\.|cf\.|i\.e\.),?\s)?(?:{_NAME}(?:,\s?|\s)){{1,12}}(?:1[89]|20)\d\d[^()]{{0,300}}\)"
+_AUTHOR_YEAR = rf"\((?:(?:see|e\.g\.|cf\.|i\.e\.),?\s)?(?:{_NAME}(?:,\s?|\s)){{1,12}}(?:1[89]|20)\d\d[^()]{{0,300}}\)"
+# As pandoc reads it: no space inside the dollars, no digit after them: "$5 … $10" is money.
+_MATH = r"\$\$[^$]{1,500}\$\$|\$(?!\s)[^$]{1,500}(?<!\s)\$(?!\d)|\\\([^$]{1,300}?\\\)|\\\[[^$]{1,300}?\\\]"
+# Markup, LaTeX, citations and addresses, in this order, each after the signs of which it has one: a text without them
+# is not searched. Every pattern is linear: no part can match what the next one matches, and repeats are bounded.
+_NO_WORDS = tuple(
+    (signs, re.compile(pattern))
+    for signs, pattern in (
+        (("<",), r"</?[A-Za-z][A-Za-z0-9:]{0,30}(?:\s[^<>]{0,300})?/?>"),
+        (("\\",), r"~?\\(?:no)?[cC]ite[a-zA-Z]*\*?(?:\[[^\]]{0,100}\]){0,2}\{[^{}]{0,500}\}"),
+        (("\\", "$"), _MATH),
+        (("\\",), r"\\[a-zA-Z]+\*?"),
+        (("[",), r"\[\s?\d{1,4}(?:\s?[,;–—-]\s?\d{1,4}){0,50}\s?\]"),
+        (("(",), _AUTHOR_YEAR),
+        (("://", "www."), r"(?:https?://|www\.)\S{1,300}"),
+    )
 )
 _BEFORE_DOI = re.compile(r"^\w+:\s*(?=10\.\d)")  # keys such as "acm:10.1145/1"
-_ADDRESS = re.compile(r"(?:https?://|www\.)\S{1,300}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,21 +171,10 @@ def _first(year: int | None, named: Mapping[str, Sequence[Paper]]) -> Paper | No
 
 def clean(text: str) -> str:
     """A text without markers, citations, mathematics, markup and addresses, white space folded."""
-    text = text.replace(MARKER, " ").replace(OTHER_MARKER, " ")
-    if "&" in text:
-        text = html.unescape(text)
-    if "<" in text:
-        text = _MARKUP.sub(" ", text)
-    if "\\" in text or "$" in text:
-        text = _LATEX_CITATION.sub(" ", text)
-        text = _MATH.sub(" ", text)
-        text = _LATEX_COMMAND.sub(" ", text)
-    if "[" in text:
-        text = _NUMBERED.sub(" ", text)
-    if "(" in text:
-        text = _AUTHOR_YEAR.sub(" ", text)
-    if "://" in text or "www." in text:
-        text = _ADDRESS.sub(" ", text)
+    text = html.unescape(text.replace(MARKER, " ").replace(OTHER_MARKER, " "))
+    for signs, pattern in _NO_WORDS:
+        if any(sign in text for sign in signs):
+            text = pattern.sub(" ", text)
     return " ".join(text.split())
 
 

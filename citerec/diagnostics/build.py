@@ -254,7 +254,7 @@ def _extract_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Map
             context
             for text in full_texts(shard, parameters, counts, write)
             if not drawn.isdisjoint(text.cited_ids())
-            for context in extract_contexts(text, rules, is_wanted=drawn.__contains__, tally=tally)
+            for context in extract_contexts(text, rules, tally, drawn.__contains__)
         )
         for row in _measured(contexts, drawn, parameters["model"]):
             write(orjson.dumps(row))

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.reading import BadRecord, RecordError, optional_id, parsed, raw_lines, read_list, read_text
-from citerec.errors import InputError, ModelError, SourceError
+from citerec.contexts.read import placed_lines
+from citerec.corpus.reading import BadRecord, RecordError, parsed, read_list, read_text
+from citerec.errors import InputError, ModelError
 from citerec.files.text import printable
 from citerec.files.writing import Kind
 from citerec.models.encoder import batches_by_length
@@ -206,12 +206,10 @@ class Paragraph:
     """Consecutive sentences, each with its label. A single sentence is a paragraph of one.
 
     Attributes:
-        paragraph_id: Identifier: the record's own, else its line.
         sentences: The sentences in order; white space folded.
         labels: One label for each sentence.
     """
 
-    paragraph_id: str
     sentences: tuple[str, ...]
     labels: tuple[str, ...]
 
@@ -223,17 +221,14 @@ def read_paragraphs(path: Path) -> Iterator[Paragraph]:
         SourceError: The file cannot be read, or is empty.
         InputError: A line is of neither shape; the message names it.
     """
-    paragraph = None
-    for number, raw, _ in raw_lines(path):
-        paragraph = parsed(raw, partial(parse_paragraph, default_id=f"line-{number}"))
+    for place, _, raw in placed_lines(path, "one labelled sentence or paragraph"):
+        paragraph = parsed(raw, parse_paragraph)
         if isinstance(paragraph, BadRecord):
-            raise InputError(f"{path}, line {number}: {paragraph.reason}", _REMEDY)
+            raise InputError(f"{place}: {paragraph.reason}", _REMEDY)
         yield paragraph
-    if paragraph is None:
-        raise SourceError(f"{path} is empty", "Give a file with one labelled sentence or paragraph per line.")
 
 
-def parse_paragraph(record: dict[str, Any], default_id: str = "") -> Paragraph:
+def parse_paragraph(record: dict[str, Any]) -> Paragraph:
     """A paragraph from its JSON object.
 
     Raises:
@@ -254,8 +249,7 @@ def parse_paragraph(record: dict[str, Any], default_id: str = "") -> Paragraph:
         raise RecordError("a sentence is blank")
     if not all(isinstance(label, str) and label.strip() for label in labels):
         raise RecordError("a label is missing or is no text")
-    shown = tuple(printable(label).strip() for label in labels)
-    return Paragraph(optional_id(record, "id") or default_id, tuple(sentences), shown)
+    return Paragraph(tuple(sentences), tuple(printable(label).strip() for label in labels))
 
 
 def scheme_of(labels: Iterable[str]) -> str:

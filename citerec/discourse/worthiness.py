@@ -5,7 +5,7 @@ The model (`worthiness.json`) is made by `benchmarks/worthiness.py` from papers 
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -61,12 +61,10 @@ class Worthiness(NamedTuple):
     Attributes:
         model: Has one output, over `BLOCKS`.
         threshold: The probability from which a sentence should be pointed out.
-        manifest: What it was made from, and how good it is.
     """
 
     model: LinearModel
     threshold: float
-    manifest: Mapping[str, Any]
 
     def probabilities(self, sentences: Sequence[Placed]) -> Any:
         """How likely each sentence cites, (sentences,)."""
@@ -77,8 +75,7 @@ class Worthiness(NamedTuple):
 def shipped() -> Worthiness:
     """The model that comes with citerec."""
     facts = orjson.loads(resources.files("citerec.discourse").joinpath(MODEL).read_bytes())
-    model = LinearModel(BLOCKS, facts.pop("vocabulary"), facts.pop("idf"), [facts.pop("weights")])
-    return Worthiness(model, facts.pop("threshold"), facts)
+    return Worthiness(LinearModel(BLOCKS, facts["vocabulary"], facts["idf"], [facts["weights"]]), facts["threshold"])
 
 
 def is_sentence(text: str) -> bool:

@@ -100,22 +100,17 @@ class Support:
 
     Args:
         papers: The library: the papers that are cited, or more.
-        encoder: What makes vectors; by default the one that comes with citerec.
-        curves: Of these `fit` is used; by default those that come with citerec.
+
+    Attributes:
+        vectors: Their vectors, (papers, dimension).
     """
 
-    def __init__(
-        self, papers: Sequence[Paper], encoder: Encoder | None = None, curves: Mapping[str, Curve] | None = None
-    ) -> None:
-        self.papers = papers
-        self._encoder, self._curves = encoder or shipped_encoder(), shipped_curves() if curves is None else curves
+    def __init__(self, papers: Sequence[Paper]) -> None:
+        self.papers, self._encoder = papers, shipped_encoder()
         self._titles = [frozenset(words_in(paper.title)) for paper in papers]
         self._abstracts = [frozenset(words_in(paper.abstract or "")) for paper in papers]
-        texts = [f"{paper.title}. {paper.abstract or ''}" for paper in papers]
-        self._vectors = self._encoder.encode(texts) if texts else np.zeros((0, 1), np.float32)
-        self._title_vectors = (
-            self._encoder.encode([paper.title or "." for paper in papers]) if papers else self._vectors
-        )
+        self.vectors = self._encoder.encode([f"{paper.title}. {paper.abstract or ''}" for paper in papers])
+        self._title_vectors = self._encoder.encode([paper.title or "." for paper in papers])
         self._stems = [_stems(words) for words in self._titles]
         self._counts = Counter(one for words in (*self._titles, *self._stems) for one in words)
         self._names = [
@@ -130,7 +125,7 @@ class Support:
         """
         around = f"{context.before} {context.text} {context.after}"
         vectors = self._encoder.encode([context.text, around])
-        cosines = self._vectors @ (vectors[0] + 0.5 * vectors[1]) / 1.5
+        cosines = self.vectors @ (vectors[0] + 0.5 * vectors[1]) / 1.5
         spread = max(float(cosines.std()), 1e-6)
         rank = (-cosines).argsort().argsort() / max(1, len(cosines))
         own, near = frozenset(words_in(context.text)), frozenset(words_in(around))
@@ -156,20 +151,16 @@ class Support:
         last = (nearest - nearest.mean()) / max(float(nearest.std()), 1e-6)
         return np.concatenate([np.stack(dense, axis=1), np.array(rows), last[:, None]], axis=1)
 
-    def similar(self, place: int) -> Floats:
-        """The cosines of a paper of the library with all of them, (papers,)."""
-        return np.asarray(self._vectors @ self._vectors[place])
-
     def fit(self, context: Context) -> dict[str, float]:
         """How probable it is that each paper of the library is cited there, by id; empty if it is too small to tell."""
         if len(self.papers) < FEWEST:
             return {}
-        found = self._curves["fit"].at(self.evidence(context))
+        found = shipped_curves()["fit"].at(self.evidence(context))
         return {paper.paper_id: float(one) for paper, one in zip(self.papers, found, strict=True)}
 
     def fits(self, probability: float) -> bool:
         """Whether a probability of `fit` is as high as those of 95 % of the citations of published papers."""
-        return probability >= self._curves["fit"].threshold
+        return probability >= shipped_curves()["fit"].threshold
 
     def _weight(self, word: str) -> float:
         return math.log((len(self.papers) + 1) / (self._counts[word] + 0.5))
@@ -183,13 +174,11 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
     return frozenset(f"{word[:_STEM]}-" for word in words if len(word) >= _STEM - 1)
 
 
-@functools.lru_cache(4)
-def library_of(papers: tuple[Paper, ...]) -> Support:
-    """The library of some papers, which is kept for the next question."""
-    return Support(papers)
+library_of = functools.lru_cache(4)(Support)
+"""The library of a tuple of papers, which is kept for the next question."""
 
 
-def sentence_evidence(claim: str, sentences: Sequence[str], encoder: Encoder) -> Floats:
+def sentence_evidence(claim: str, sentences: Sequence[str]) -> Floats:
     """The evidence that each sentence of a paper says what is claimed, (sentences, len(SAYS)); the title is first."""
     words = [words_in(one) for one in sentences]
     counts = Counter(word for one in words for word in set(one))
@@ -198,7 +187,7 @@ def sentence_evidence(claim: str, sentences: Sequence[str], encoder: Encoder) ->
     length = sum(map(len, words)) / max(1, len(words)) or 1.0
     shared = np.array([_bm25(one, wanted, weight, length) for one in words])
     beside = np.pad(shared, 1)
-    vectors = encoder.encode([claim, *sentences])
+    vectors = shipped_encoder().encode([claim, *sentences])
     cosines = vectors[1:] @ vectors[0]
     place = np.arange(len(sentences)) / max(1, len(sentences))
     rank = np.log1p((-shared).argsort(kind="stable").argsort(kind="stable"))
@@ -238,7 +227,7 @@ def best_sentence(claim: str, paper: Paper, curve: Curve) -> tuple[str, float]:
     sentences = [paper.title, *(abstract[start:end].strip() for start, end in splitter()(abstract))]
     if len(sentences) == 1:
         return "", 0.0
-    evidence = sentence_evidence(claim, sentences, shipped_encoder())[1:]
+    evidence = sentence_evidence(claim, sentences)[1:]
     found = curve.at(evidence)
     best = int(found.argmax())
     return sentences[1 + best], float(found[best] if evidence[best, SAYS.index("words")] > 0 else 0.0)

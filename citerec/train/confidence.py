@@ -89,12 +89,6 @@ def answers_of(system: Recommender, topics: Iterable[Topic], seed: int = 0) -> A
     )
 
 
-def evidence_of_all(system: Recommender, topics: Iterable[Topic]) -> Floats:
-    """The evidence of a system's answers to topics, (answers, pieces), empty ones left out."""
-    found = ((topic, _searched(system, topic)) for topic in topics)
-    return np.array([system.evidence(topic, one) for topic, one in found if one], np.float64)
-
-
 def _searched(system: Recommender, topic: Topic, filters: Filters = NO_FILTERS) -> Candidates:
     ((_, candidates),) = system.candidates([topic], min(DEPTH, system.index.most_hits), filters)
     return candidates
@@ -111,12 +105,10 @@ def fitted(groups: Sequence[Answers], others: Sequence[tuple[Floats, Floats]] = 
     Raises:
         InputError: Nearly all answers are right, or hardly one is.
     """
-    whole = np.concatenate([one.evidence for one in groups])
-    counted = np.concatenate([_counts(one.evidence) for one in groups])
-    counted = np.where(np.isnan(whole), 0.0, counted[:, None])
-    sums = np.maximum(counted.sum(axis=0), 1.0)
-    mean = (counted * np.nan_to_num(whole)).sum(axis=0) / sums
-    scale = np.sqrt((counted * np.nan_to_num(whole - mean) ** 2).sum(axis=0) / sums)
+    values = np.ma.masked_invalid(np.concatenate([one.evidence for one in groups]))
+    counts = np.concatenate([_counts(one.evidence) for one in groups])
+    mean = np.ma.filled(np.ma.average(values, axis=0, weights=counts), 0.0)
+    scale = np.sqrt(np.ma.filled(np.ma.average((values - mean) ** 2, axis=0, weights=counts), 0.0))
     scale[scale < _TINY] = 1.0
     curves = Curves(mean=tuple(mean.tolist()), scale=tuple(scale.tolist()), curves={})
     right = [one.evidence[one.right[:, 0]] for one in groups]

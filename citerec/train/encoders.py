@@ -46,8 +46,7 @@ from citerec.retrieve.base import Candidate
 from citerec.retrieve.dense import QUERIES, manifest_of_static
 from citerec.settings import Amount, Positive, Share
 from citerec.train import groups as shared
-from citerec.train.groups import Choice, Group, GroupTraining, How, Training, group_training
-from citerec.train.learner import Learner, Schedule
+from citerec.train.groups import Choice, Group, GroupTraining, How, Learner, Schedule, Training, group_training
 
 WEIGHTS_TRIED = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
 """Weights of the reranker's score that are tried on dev."""
@@ -188,7 +187,7 @@ def metrics_at(measured: Sequence[tuple[Group, Scores]], weight: float) -> dict[
         own = standardised([candidate.score for candidate in group.candidates[: len(scores)]])
         read = np.lexsort((ids[: len(scores)], -(own + weight * standardised(scores))))
         rankings.append([paper_id.decode() for paper_id in (*ids[read], *ids[len(scores) :])])
-    means = shared.mean_metrics([group.gold for group, _ in measured], rankings, METRICS)
+    means = shared.mean_scores([group.gold for group, _ in measured], rankings, METRICS)
     return {metric: round(mean, 4) for metric, mean in means.items()}
 
 
@@ -307,7 +306,7 @@ def _encoder_learner(model: Any, groups: GroupTraining, options: EncoderOptions)
         citing = np.array([group.context.citing_id or "" for group in groups.dev])[:, None]
         similarities[(np.array([paper.year or 0 for paper in papers]) > newest) | (citing == pool)] = -np.inf
         rankings = pool[np.argsort(-similarities, axis=1, kind="stable")].tolist()
-        return round(shared.mean_metrics([group.gold for group in groups.dev], rankings, [METRIC])[METRIC], 4), {}
+        return round(shared.mean_scores([group.gold for group in groups.dev], rankings, [METRIC])[METRIC], 4), {}
 
     batches = [[examples[row] for row in batch] for batch in sampler]
     return Learner(model, 1, batches, losses, evaluate)

@@ -30,7 +30,7 @@ from citerec.retrieve.fusion import fuse
 from citerec.retrieve.words import WithheldCitances, WordsRetriever, withheld
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
-from citerec.train.groups import REPEATABLE, Choice, citing_paper, mean_metrics, read_cited, write_model
+from citerec.train.groups import REPEATABLE, Choice, citing_paper, mean_scores, read_cited, write_model
 
 OWN = "the citing sentences of the index"
 """What a manifest calls them."""
@@ -266,7 +266,7 @@ def train_ltr(
     def mrr(scores: Callable[[FeatureRows], Any]) -> float:
         ranked = [np.argsort(-scores(one.features), kind="stable").tolist() for one in sides["dev"]]
         cited = [np.flatnonzero(one.cited).tolist() for one in sides["dev"]]
-        return round(mean_metrics(cited, ranked, ["mrr@10"])["mrr@10"], 4)
+        return round(mean_scores(cited, ranked, ["mrr@10"])["mrr@10"], 4)
 
     def learned(rows: FeatureRows) -> Any:
         return started(rows, start) + trees.predict(rows[:, _columns(features)])
@@ -400,7 +400,7 @@ def tune_fusion(
     def score(changed: Recipe) -> float:
         used = ({name: of_context[name] for name in changed.retrievers} for of_context in lists)
         fused = [fuse(one, changed.retrievers, changed.fusion, depth).rows.tolist() for one in used]
-        return mean_metrics(cited, fused, [metric], depth)[metric]
+        return mean_scores(cited, fused, [metric], depth)[metric]
 
     weighted = recipe.fusion.model_copy(update={"method": "weighted"})
     grid = [

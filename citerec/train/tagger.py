@@ -15,8 +15,7 @@ from citerec.errors import InputError
 from citerec.files.progress import no_progress
 from citerec.models.find import find_model, model_identity
 from citerec.settings import Positive, Share
-from citerec.train.groups import How, training, write_model
-from citerec.train.learner import Learner, Schedule
+from citerec.train.groups import How, Learner, Schedule, training, write_model
 
 LINEAR = "linear"
 

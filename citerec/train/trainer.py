@@ -14,7 +14,7 @@ from citerec.errors import BuildError
 from citerec.files.progress import Note, Progress
 from citerec.files.writing import writing_file
 from citerec.models.find import quiet_libraries
-from citerec.train.learner import Learner, Schedule, TrainingRecord
+from citerec.train.groups import Learner, Schedule, TrainingRecord
 
 BETAS = (0.9, 0.99)
 """Lion's shares of the momentum in a step, and in the next momentum: the paper's defaults."""

@@ -19,8 +19,7 @@ from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel
 from citerec.settings import Positive
-from citerec.train.groups import REPEATABLE, Choice, How, Training, plan_of, training, write_model
-from citerec.train.learner import Learner, Schedule
+from citerec.train.groups import REPEATABLE, Choice, How, Learner, Schedule, Training, plan_of, training, write_model
 from citerec.write.metrics import KINDS, grown_rouge, rouge, tokens_of
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask, subjects, task_digests

@@ -15,7 +15,7 @@ def sentences() -> list[Paragraph]:
                 (f"Many have worked on {topic} (Kim, {year}; Wu, {year}).", "background"),
                 (f"Our result on {topic} is higher than that of Lee ({year}).", "result"),
             ]
-    return [Paragraph(f"s{number}", (text,), (label,)) for number, (text, label) in enumerate(made)]
+    return [Paragraph((text,), (label,)) for text, label in made]
 
 
 def paragraphs() -> list[Paragraph]:
@@ -28,4 +28,4 @@ def paragraphs() -> list[Paragraph]:
                 ((summary, "They do so.", f"We study {topic} too."), ("Single_summ", "Single_summ", "Reflection")),
                 ((f"We study {topic} too.", "They do so.", summary), ("Reflection", "Transition", "Single_summ")),
             ]
-    return [Paragraph(f"p{number}", texts, labels) for number, (texts, labels) in enumerate(made)]
+    return [Paragraph(texts, labels) for texts, labels in made]

@@ -27,10 +27,7 @@ def _as_scicite(examples: list[Paragraph]) -> list[dict[str, object]]:
 
 def _as_corwa(examples: list[Paragraph]) -> list[dict[str, object]]:
     texts = ["".join(f"[BOS] {text}\n" for text in one.sentences) + "\n" for one in examples]
-    return [
-        {"id": one.paragraph_id, "paragraph": text, "discourse_tags": list(one.labels)}
-        for one, text in zip(examples, texts, strict=True)
-    ]
+    return [{"paragraph": text, "discourse_tags": list(one.labels)} for one, text in zip(examples, texts, strict=True)]
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import torch
 from citerec.errors import BuildError
 from citerec.files.progress import no_progress
 from citerec.files.writing import Kind
-from citerec.train.groups import training
-from citerec.train.learner import Learner, Schedule, TrainingRecord
+from citerec.train.groups import Learner, Schedule, TrainingRecord, training
 from citerec.train.trainer import Lion
 from tests.dense.conftest import full_disk
 from tests.training import stop_at

@@ -23,8 +23,7 @@ from citerec.papers.common.written import WritingRetriever, suggestions
 from citerec.records import MARKER, Filters, Paper
 from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Positive
-from citerec.train.groups import Choice, GroupTraining, How, group_training, write_model
-from citerec.train.learner import Learner, Schedule
+from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, write_model
 
 if TYPE_CHECKING:
     import torch

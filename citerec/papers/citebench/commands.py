@@ -159,8 +159,7 @@ def transfer(
     """
     from citerec.files.writing import write_failures, write_json
     from citerec.papers.citebench.transfer import measure_transfer, transfer_table
-    from citerec.train.groups import Choice
-    from citerec.train.learner import Schedule
+    from citerec.train.groups import Choice, Schedule
     from citerec.train.writer import DEFAULT_BASE, WriterOptions
     from citerec.write.metrics import open_metrics
 

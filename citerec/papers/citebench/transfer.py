@@ -13,8 +13,7 @@ from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import file_digest
 from citerec.files.progress import no_note, no_progress
 from citerec.files.resume import Journal
-from citerec.train.groups import Choice, How
-from citerec.train.learner import Schedule
+from citerec.train.groups import Choice, How, Schedule
 from citerec.train.writer import WriterOptions, train_seeds
 from citerec.write.drafting import write_batch
 from citerec.write.metrics import Column, TextMetric

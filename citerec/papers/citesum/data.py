@@ -146,7 +146,7 @@ def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[s
         return []
     counts[STEPS[1]] += 1
     paragraphs = tuple(document.paragraphs[place] for place in places)
-    return list(extract_contexts(replace(document.text, paragraphs=paragraphs), rules, tally=tally))
+    return list(extract_contexts(replace(document.text, paragraphs=paragraphs), rules, tally))
 
 
 def _task(context: Context, paper: Paper, recalls: Sequence[float]) -> TextTask:

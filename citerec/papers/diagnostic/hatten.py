@@ -35,8 +35,7 @@ from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_se
 from citerec.papers.diagnostic.networks import WEIGHTS, open_network
 from citerec.records import Paper
 from citerec.settings import Amount, Positive, Share
-from citerec.train.groups import Choice, Group, GroupTraining, How, group_training, mean_metrics, write_model
-from citerec.train.learner import Learner, Schedule
+from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, mean_scores, write_model
 
 HATTEN_DIRECTORY = Kind(name="HAtten model", kind="citerec-hatten", manifest=MANIFEST, names=MODEL_FILES | {MANIFEST})
 _TOKENIZER = "tokenizer.json"
@@ -367,12 +366,9 @@ def train_hatten(
     file = Path(options.words)
     identity = file if file.is_file() else model_identity(find_model(options.words))
     with group_training(HATTEN_DIRECTORY, choice, index, out, options, schedule, (0, 0), identity, **how) as groups:
-        store = groups.recommender.store
         needed = {paper_id for side in (groups.train, groups.dev) for group in side for paper_id in group.gold}
-        pool = Pool(store, needed, options.pool, choice.seed)
-        tokenizer, words = read_words(
-            options.words, _texts(store, pool, groups.train), options.vocabulary, groups.on_progress
-        )
+        pool = Pool(groups.recommender.store, needed, options.pool, choice.seed)
+        tokenizer, words = read_words(options.words, _texts(groups, pool), options.vocabulary, groups.on_progress)
         same = {name: getattr(options, name) for name in ("heads", "feed_forward", "max_words", "dropout")}
         sizes = Sizes(width=words.shape[1], **same)
         torch.manual_seed(schedule.seed)
@@ -388,12 +384,12 @@ def train_hatten(
         return write_model(HATTEN_DIRECTORY, out, manifest, groups.provenance(options.words), learner.averaged.save)
 
 
-def _texts(store: PaperStore, pool: "Pool", groups: Sequence[Group]) -> Iterator[str]:
+def _texts(groups: GroupTraining, pool: "Pool") -> Iterator[str]:
     """The texts whose words are taken: of all papers, and of the contexts to learn from."""
     for part in in_parts(pool.ids, _PAPERS_AT_ONCE):
-        for paper in store.papers(part).values():
+        for paper in groups.recommender.store.papers(part).values():
             yield from (text for text in (paper.title, paper.abstract) if text)
-    for group in groups:
+    for group in groups.train:
         yield from (group.context.text, group.context.before, group.context.after)
 
 
@@ -500,7 +496,7 @@ class _Learner:
             topics = list(self.groups.recommender.topics(group.context for group in part))
             nearest = self.pool.nearest(self.pool.scores(self.averaged, topics), _CUTOFF)
             rankings += [[self.pool.ids[place] for place in places if place >= 0] for places in nearest.tolist()]
-        return round(mean_metrics([group.gold for group in groups], rankings, [METRIC])[METRIC], 4), {}
+        return round(mean_scores([group.gold for group in groups], rankings, [METRIC])[METRIC], 4), {}
 
     def _encode_pool(self) -> None:
         self.pool.encode(self.averaged, self.groups.on_progress)

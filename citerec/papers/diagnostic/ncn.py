@@ -29,8 +29,7 @@ from citerec.papers.diagnostic.networks import WEIGHTS, open_network
 from citerec.records import Paper
 from citerec.settings import Positive
 from citerec.train.encoders import tuned
-from citerec.train.groups import Choice, GroupTraining, HowFound, group_training, write_model
-from citerec.train.learner import Learner, Schedule
+from citerec.train.groups import Choice, GroupTraining, HowFound, Learner, Schedule, group_training, write_model
 
 VOCABULARY = "vocabulary.json"
 NCN_DIRECTORY = Kind(

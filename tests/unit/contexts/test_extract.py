@@ -36,12 +36,12 @@ def full_text(text: str, refs: Refs, *, sentences: Sequence[str] = ()) -> FullTe
 
 
 def contexts_of(text: FullText, **rules: bool) -> list[Context]:
-    return list(extract_contexts(text, Rules(**rules)))
+    return list(extract_contexts(text, Rules(**rules), Tally()))
 
 
 def outcomes_of(text: FullText) -> dict[str, int]:
     tally = Tally()
-    list(extract_contexts(text, Rules(), tally=tally))
+    list(extract_contexts(text, Rules(), tally))
     return dict(tally.outcomes)
 
 

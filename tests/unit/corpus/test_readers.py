@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from citerec.contexts.extract import extract_contexts
+from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.full_text import FullText, read_s2orc
 from citerec.contexts.provenance import split_contexts
 from citerec.contexts.read import contexts_of_text, read_contexts
@@ -178,7 +178,7 @@ WRITTEN = {**TASK, "prediction": "Lee\n\nb", "sentences": [{"text": "Lee", "draw
 def full_texts(path: Path) -> None:
     for line in read_s2orc(path):
         if isinstance(line.record, FullText):
-            list(extract_contexts(line.record))
+            list(extract_contexts(line.record, Rules(), Tally()))
 
 
 READERS: dict[str, tuple[bytes, Callable[[Path], Any]]] = {
