@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from citerec.confidence import CALIBRATION, EVIDENCE, Calibration, Curves
+from citerec.confidence import CALIBRATION, DEPTH, EVIDENCE, Calibration, Curves
 from citerec.contexts.provenance import Provenance
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
@@ -197,7 +197,7 @@ def of_corpus(folder: Path, name: str) -> Corpus:
 
 def evidence_of_all(system: Recommender, topics: Iterable[Topic]) -> Floats:
     """The evidence of a system's answers to topics, (answers, pieces), empty ones left out."""
-    answers = system.candidates(topics, system.evidence_depth)
+    answers = system.candidates(topics, min(DEPTH, system.index.most_hits))
     return np.array([system.evidence(topic, candidates) for topic, candidates in answers if candidates], np.float64)
 
 

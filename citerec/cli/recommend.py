@@ -375,7 +375,7 @@ def fill(
                 "Fill all places, --yes=any; or calibrate it: citerec train confidence --contexts FILE --index INDEX"
             )
             raise SettingsError(fault, remedy)
-        session = _Session(recommender, limits.filters, fill_options, stack)
+        session = _Session(recommender, limits.filters, fill_options, place, stack)
         match = session.match if place else None
         session.filling = filling = Filling(draft, bib, Files(encoding), match, keys or project_of(draft).keys)
         if not fill_options.suggest:
@@ -401,6 +401,7 @@ class _Session:
     recommender: Recommender
     filters: Filters
     options: FillOptions
+    index: Path | None
     opened: contextlib.ExitStack
     followed: list[Any] = field(default_factory=list)
     past: list[tuple[int, "State"]] = field(default_factory=list)
@@ -416,7 +417,7 @@ class _Session:
 
         if is_saved := self.filling.reload():
             self.past.clear()  # what others have saved is never taken back
-        saved, path = self._saved(), self.recommender.path
+        saved, path = self._saved(), self.index
         if path and saved:
             self.followed += map(identity, saved)  # what cannot be read is not tried again
             try:
@@ -431,7 +432,7 @@ class _Session:
         """The bibliographies of the index that others have saved; that of the draft is written here too."""
         from citerec.index.build import saved_bibliographies
 
-        saved = saved_bibliographies(self.recommender.path) if self.recommender.path else []
+        saved = saved_bibliographies(self.index) if self.index else []
         own = [self.filling.bibliography.path.resolve()] if self.past else []
         return [one for one in saved if one.resolve() not in own and identity(one) not in self.followed]
 

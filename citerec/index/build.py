@@ -297,8 +297,9 @@ def _write_parts(
         # What another command made of the index: it says itself of which papers it is.
         if folder.is_dir() and folder.name not in (COLUMNS, WORDS, DENSE):
             manifests.link_folder(folder, making / folder.name)
-    # Of a file that was read again, such as a bibliography that was saved, the last time counts.
-    sources = list({source.path: source for source in store.shards().values()}.values())
+    # Of a bibliography that was read again, since it was saved, the last time counts.
+    shards = store.shards().items()
+    sources = list({one.path if one.format in _BIBLIOGRAPHIES else number: one for number, one in shards}.values())
     duplicates = max(0, sum(source.papers for source in sources) - counts.papers)
     bad = write_quarantine(store, making / "quarantine.jsonl")
     manifest = Manifest(

@@ -79,7 +79,7 @@ def test_an_index_that_is_replaced_loses_no_request(start: Start, tmp_path: Path
         while [line for line in maps.read_text().splitlines() if f"{tmp_path}/" in line and "deleted" in line]:
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        assert "cannot be opened" in server.log.read_text()
+        assert "cannot be served" in server.log.read_text()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
