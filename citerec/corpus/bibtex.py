@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from citerec.corpus import reading
 from citerec.corpus.base import Format, paper_of
@@ -50,6 +50,7 @@ _MARKS_OF_VALUES = re.compile(r"(?<!\\)[{}\"]|,")
 HTML = re.compile(r"&(?:[A-Za-z]{2,8}|#\d{2,5}|#x[\da-fA-F]{2,4});|</?(?:i|b|em|sub|sup|strong|scp|p|br)\s*/?>")
 """An entity or a tag."""
 _AMPERSAND = re.compile(r"\\?&(?:amp|#38|#x26);", re.IGNORECASE)
+_UNSPACED = re.compile(r"(?<=[a-z]{2}[.?!])(?=[A-Z][a-z]* [a-z])")  # "… a result.We show …"
 _SPECIAL_NAME = re.compile(r"(?:^|\s)and(?:\s|$)|^others$", re.IGNORECASE)
 
 
@@ -245,12 +246,38 @@ def _paper(file: _File, entry: _Block, untitled: bool) -> Paper:
         ids,
         untitled=untitled,
         title=_plain(fields.get("title", "")),
-        abstract=_plain(fields.get("abstract", "")) or None,
+        abstract=_UNSPACED.sub(" ", _plain(fields.get("abstract", ""))) or None,
         year=year_in(fields.get("year", "")) or year_in(fields.get("date", "")),
         venue=next(filter(None, (_plain(fields.get(name, "")) for name in _VENUES)), None),
         authors=_names(fields.get("author", "") or fields.get("editor", "")),
         bibtex=entry.raw,
     )
+
+
+# What an entry has besides what a `Paper` has, and its names in CSL and RIS.
+_FURTHER = {
+    "volume": ("volume", "VL"),
+    "number": ("issue", "IS"),
+    "pages": ("page", "SP"),
+    "publisher": ("publisher", "PB"),
+    "address": ("publisher-place", "CY"),
+    "edition": ("edition", "ET"),
+    "series": ("collection-title", "T3"),
+    "issn": ("ISSN", "SN"),
+    "isbn": ("ISBN", "SN"),
+    "url": ("URL", "UR"),
+    "language": ("language", "LA"),
+    "keywords": ("keyword", "KW"),
+    "abstract": ("abstract", "AB"),
+    "note": ("note", "N1"),
+}
+
+
+def further_fields(paper: Paper, form: Literal["csl", "ris"]) -> dict[str, str]:
+    """What the author's own entry of a paper has besides what a `Paper` has, by its name in CSL or RIS."""
+    values = values_of(paper.bibtex or "") if own_entry(paper) else {}
+    at = 0 if form == "csl" else 1
+    return {names[at]: _plain(values[field].text) for field, names in _FURTHER.items() if field in values}
 
 
 class Value(NamedTuple):

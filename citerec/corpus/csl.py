@@ -84,8 +84,11 @@ def _name(name: str | dict[str, Any]) -> str:
 
 def csl_item(key: str, paper: Paper) -> dict[str, Any]:
     """The item of a paper, with a citation key as its id."""
+    from citerec.corpus.bibtex import further_fields
+
     (type_name, venue), ids = kind_of(paper).csl, paper.external_ids
-    item = {
+    item: dict[str, Any] = {name: escaped(value) for name, value in further_fields(paper, "csl").items()}
+    item |= {
         "id": key,
         "type": type_name,
         "title": escaped(paper.title),

@@ -74,7 +74,11 @@ def _paper(fields: list[tuple[bytes, bytes]]) -> Paper:
 
 def ris_record(key: str, paper: Paper) -> str:
     """The record of a paper, with a citation key as its `ID`."""
+    from citerec.corpus.bibtex import further_fields
+
     (type_name, venue), arxiv = kind_of(paper).ris, paper.external_ids.get("ArXiv")
+    further = {tag: escaped(value) for tag, value in further_fields(paper, "ris").items()}
+    further["SP"], _, further["EP"] = re.sub("[-–—]+", "-", further.get("SP", "")).partition("-")
     fields = [
         ("ID", key),
         *(("AU", _family_first(author)) for author in paper.authors),
@@ -83,6 +87,7 @@ def ris_record(key: str, paper: Paper) -> str:
         ("PY", str(paper.year or "")),
         ("DO", one_line(paper.external_ids.get("DOI", ""))),
         ("UR", f"https://arxiv.org/abs/{one_line(arxiv)}" if arxiv else ""),
+        *((tag, value) for tag, value in further.items() if tag != venue),
     ]
     lines = [f"{tag}  - {value}" for tag, value in (("TY", type_name), *fields) if value]
     return "\n".join([*lines, "ER  - "])

@@ -218,3 +218,19 @@ def test_what_is_missing_or_of_another_type(tmp_path: Path) -> None:
     for no_list in ("", "{}", '[{"title": "x"}', '{"items": {}}', '[{"a": }]', '[] {"a": 1}'):
         with pytest.raises(SourceError):
             read_items(tmp_path, no_list)
+
+
+def test_what_only_the_own_entry_says_goes_along(tmp_path: Path) -> None:
+    (tmp_path / "a.bib").write_text(
+        "@article{lee, title={T}, author={Lee, Ann}, journal={J. of X}, year=2001, volume={7}, number=2,"
+        " pages={11--19}, publisher={A \\& B}, issn={1234-5678},"
+        " abstract={A result.We use Node.JS and www.Acm.org stay.}}\n"
+    )
+    (paper,) = (line.record for line in read_bibtex(tmp_path / "a.bib"))
+    assert isinstance(paper, Paper) and paper.abstract == "A result. We use Node.JS and www.Acm.org stay."
+    (item,), (record,) = entries_of([paper], "csl"), entries_of([paper], "ris")
+    further = {"volume": "7", "issue": "2", "page": "11–19", "publisher": "A & B", "ISSN": "1234-5678"}
+    assert further.items() <= item.items() and item["author"] == [{"family": "Lee", "given": "Ann"}]
+    (read,) = rispy.loads(record)
+    told = {"volume": "7", "number": "2", "start_page": "11", "end_page": "19", "issn": "1234-5678"}
+    assert told.items() <= read.items() and read["secondary_title"] == "J. of X"
