@@ -3,9 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterator
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, Response, Route, ViewportSize, expect, sync_playwright
 
 from tests.serve.conftest import Running
@@ -224,3 +226,18 @@ def test_errors_with_their_remedies(page: Page) -> None:
     page.unroute_all(behavior="ignoreErrors")
     page.click("#papers-problem button")
     expect(page.locator("#papers h3").first).to_contain_text("Hypertextual")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [380, 820, 1440])
+def test_everybody_can_use_it_at_every_width(page: Page, width: int, colours: Literal["light", "dark"]) -> None:
+    page.set_viewport_size(ViewportSize(width=width, height=800))
+    page.emulate_media(color_scheme=colours)
+    expect(page.locator("#places button")).to_have_count(3)
+    page.click("#first")
+    expect(page.locator("#papers h3").first).to_be_visible()
+    for tab in ("draft", "check", "library"):
+        page.click(f"#tab-{tab}")
+        found = Axe().run(page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), tab  # nothing is cut off
