@@ -1,6 +1,7 @@
 """Typed settings. Unknown keys are rejected, with a hint to the nearest known one."""
 
 import difflib
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -14,7 +15,7 @@ from citerec.errors import SettingsError
 
 
 class PartSettings(BaseModel):
-    """The settings of a part. Every field has a default and a description; a part without settings uses this class."""
+    """The settings of a part: fields with a default, and a meaning in the docstring. A part may have none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -120,13 +121,22 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 def setting_keys(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[Any, str]]:
     """Every key of some settings, with its default and its meaning."""
-    keys: dict[str, tuple[Any, str]] = {}
+    keys, meanings = dict[str, tuple[Any, str]](), meanings_of(model)
     for name, info in model.model_fields.items():
         if isinstance(info.default, BaseModel):
             keys |= setting_keys(type(info.default), f"{prefix}{name}.")
         else:
-            keys[prefix + name] = (info.default, info.description or "")
+            keys[prefix + name] = (info.default, meanings.get(name, ""))
     return keys
+
+
+_ATTRIBUTE = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
+
+
+def meanings_of(kind: type) -> dict[str, str]:
+    """What the docstrings of a class, and of those that it comes from, say of its attributes."""
+    docs = (one.__doc__ or "" for one in reversed(kind.__mro__))
+    return {name: " ".join(text.split()) for doc in docs for name, text in _ATTRIBUTE.findall(doc)}
 
 
 def nearest(key: str, all_keys: Callable[[], Iterable[str]]) -> str:

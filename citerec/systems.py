@@ -59,26 +59,25 @@ class Recipe(PartSettings):
     """The parts of a system, and their settings.
 
     `citerec.Recommender.open` takes a recipe in place of a name.
+
+    Attributes:
+        retrievers: Retrievers, each with its weight; the lists of several are fused.
+        rerankers: Rerankers, in this order: names, or folders of trained rankers.
+        default_for: Makes this the default system of indexes with `vectors`, with `citances`, with `words` only, or
+            with the vectors of a retriever, such as `profile`.
+        tuned_on: File of digests of the contexts on which this recipe was tuned, written by train fusion; a relative
+            path starts at the folder of the recipe.
+        parts: Settings of parts that differ from the default.
     """
 
     retrievers: Annotated[dict[str, Weight], BeforeValidator(_with_weights)] = Field(
-        default={"words": 1.0},
-        min_length=1,
-        description="retrievers, each with its weight; the lists of several are fused",
+        default={"words": 1.0}, min_length=1
     )
-    rerankers: Names = Field(default=(), description="rerankers, in this order: names, or folders of trained rankers")
+    rerankers: Names = ()
     fusion: Fusion = Fusion()
-    default_for: str | None = Field(
-        default=None,
-        description="makes this the default system of indexes with `vectors`, with `citances`, with `words` only, or "
-        "with the vectors of a retriever, such as `profile`",
-    )
-    tuned_on: str | None = Field(
-        default=None,
-        description="file of digests of the contexts on which this recipe was tuned, written by train fusion; "
-        "a relative path starts at the folder of the recipe",
-    )
-    parts: dict[str, PartSettings] = Field(default={}, description="settings of parts that differ from the default")
+    default_for: str | None = None
+    tuned_on: str | None = None
+    parts: dict[str, PartSettings] = Field(default={})
 
     @classmethod
     def load(cls, system: str | Path | None = None, assignments: Sequence[str] = ()) -> Self:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from citerec.systems import Recipe
 
 Kind = TypeVar("Kind")
-
-_ATTRIBUTE = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
-"""An attribute in the docstring of a class, and its meaning."""
 
 
 def _address(_kind: Any, tokens: "tuple[Token, ...]") -> Any:
@@ -297,19 +293,19 @@ class Settings:
 
     def __str__(self) -> str:
         """All settings with their meanings, as a TOML file."""
-        from citerec.settings import flat
+        from citerec.settings import flat, meanings_of
 
         parts = []
         for name, kind in self.kind_of.items():
             field = _fields_of(kind)[name]
             value = self.values.get(name, field.default)
-            meaning = dict(_ATTRIBUTE.findall(kind.__doc__ or "")).get(name) or getattr(field, "description", "")
+            meaning = meanings_of(kind).get(name, "")
             table = value.model_dump() if hasattr(value, "model_dump") else value
             pairs = flat({name: table}) if isinstance(table, Mapping) else [(name, value)]
             lines = (
                 f"# {key} =" if one is None or one is MISSING else f"{key} = {json.dumps(one)}" for key, one in pairs
             )
-            said = f"# {' '.join(meaning.split())}\n" if meaning else ""
+            said = f"# {meaning}\n" if meaning else ""
             parts.append(said + "".join(f"{line}\n" for line in lines))
         return "\n".join(parts)
 

@@ -65,15 +65,20 @@ _FAULTS = frozenset(
 
 
 class OnlineSettings(PartSettings):
-    """How the services are asked, in this order; the first that agrees with an entry is the last that is asked."""
+    """How the services are asked, in this order; the first that agrees with an entry is the last that is asked.
+
+    Attributes:
+        services: Which are asked, in this order.
+        keep_days: Days that answers are kept on this computer; 0 for none.
+    """
 
     crossref: Asking = Asking(pace=0.2, timeout=20, tries=3)
     openalex: Asking = Asking(pace=0.2, timeout=20, tries=3)
     s2: Asking = Asking(pace=1.1, timeout=20, tries=3)
     dblp: Asking = Asking(pace=1.1, timeout=20, tries=3)
     arxiv: Asking = Asking(pace=3.0, timeout=20, tries=3)
-    services: str = Field(default="crossref,openalex,s2,dblp,arxiv", description="which are asked, in this order")
-    keep_days: float = Field(default=30.0, ge=0, description="days that answers are kept on this computer; 0 for none")
+    services: str = "crossref,openalex,s2,dblp,arxiv"
+    keep_days: float = Field(default=30.0, ge=0)
 
     def manners(self, service: str) -> Manners:
         """Those of one service."""

@@ -4,7 +4,7 @@ import functools
 import re
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from citerec.drafts.base import MARKS
 from citerec.errors import SettingsError
@@ -15,13 +15,21 @@ FILE = "citerec.toml"
 
 
 class Project(PartSettings):
-    """What holds for all drafts below a folder. Paths in the file are relative to its folder."""
+    """What holds for all drafts below a folder. Paths in the file are relative to its folder.
 
-    bib: Names = Field(default=(), description="bibliographies of drafts that name none")
-    index: str = Field(default="", description="the index that is searched")
-    system: str = Field(default="", description="the system that searches")
-    keys: str = Field(default="", description="the pattern of new keys")
-    marks: tuple[str, ...] = Field(default=(), description="regular expressions of further marks of places")
+    Attributes:
+        bib: Bibliographies of drafts that name none.
+        index: The index that is searched.
+        system: The system that searches.
+        keys: The pattern of new keys.
+        marks: Regular expressions of further marks of places.
+    """
+
+    bib: Names = ()
+    index: str = ""
+    system: str = ""
+    keys: str = ""
+    marks: tuple[str, ...] = ()
     folder: Path = Path()
 
     @field_validator("marks")

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
 from citerec.contexts.provenance import Provenance, provenance_of_part
 from citerec.contexts.topic import Topic
@@ -43,13 +42,15 @@ Texts = Mapping[str, str]
 
 
 class WeightedSettings(PartSettings):
-    """The settings of a trained reranker whose score is weighed against the previous one."""
+    """The settings of a trained reranker whose score is weighed against the previous one.
 
-    model: str | None = Field(default=None, description="folder of the model; by default the one of the index")
-    weight: Weight | None = Field(
-        default=None,
-        description="weight of its score, against 1 for the previous score, both scaled; by default tuned in training",
-    )
+    Attributes:
+        model: Folder of the model; by default the one of the index.
+        weight: Weight of its score, against 1 for the previous score, both scaled; by default tuned in training.
+    """
+
+    model: str | None = None
+    weight: Weight | None = None
 
 
 class Reranker(ABC):

@@ -163,12 +163,15 @@ Scores = npt.NDArray[np.float32]
 
 
 class CrossEncoderSettings(WeightedSettings):
-    """How the cross-encoder is used."""
+    """How the cross-encoder is used.
 
-    depth: int = Field(default=50, ge=1, description="how many candidates are read; the rest follow in their order")
-    backend: Literal["torch", "onnx-int8"] = Field(
-        default="torch", description="backend that runs it: torch, or ONNX Runtime with 8-bit weights"
-    )
+    Attributes:
+        depth: How many candidates are read; the rest follow in their order.
+        backend: Backend that runs it: torch, or ONNX Runtime with 8-bit weights.
+    """
+
+    depth: int = Field(default=50, ge=1)
+    backend: Literal["torch", "onnx-int8"] = "torch"
 
 
 class Manifest(ModelManifest):

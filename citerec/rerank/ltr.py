@@ -470,19 +470,17 @@ SHIPPED = "ranker"
 
 
 class LtrSettings(PartSettings):
-    """How the learnt ranker is used."""
+    """How the learnt ranker is used.
 
-    depth: int = Field(default=300, ge=1, description="how many candidates are reranked; the rest follow them")
-    again: float = Field(
-        default=-2.5,
-        ge=-100,
-        le=100,
-        description="added to the scores of what the draft cites already; below 0 makes room for what is new",
-    )
-    model: str | None = Field(
-        default=None,
-        description="folder of the learnt ranker; by default that of the index, else the one that comes with citerec",
-    )
+    Attributes:
+        depth: How many candidates are reranked; the rest follow them.
+        again: Added to the scores of what the draft cites already; below 0 makes room for what is new.
+        model: Folder of the learnt ranker; by default that of the index, else the one that comes with citerec.
+    """
+
+    depth: int = Field(default=300, ge=1)
+    again: float = Field(default=-2.5, ge=-100, le=100)
+    model: str | None = None
 
 
 class LtrManifest(ModelManifest):

@@ -39,43 +39,37 @@ _NEAREST_CITED = 3
 
 
 class SearchSettings(PartSettings):
-    """How vectors are searched."""
+    """How vectors are searched.
 
-    probe: int | None = Field(
-        default=None,
-        ge=1,
-        description="nprobe of IVF-SQ and IVF-PQ, efSearch of HNSW: how far a FAISS index is searched; by default far "
-        "enough to find about 99 % of the exact hundred nearest",
-    )
+    Attributes:
+        probe: Nprobe of IVF-SQ and IVF-PQ, efSearch of HNSW: how far a FAISS index is searched; by default far enough
+            to find about 99 % of the exact hundred nearest.
+    """
+
+    probe: int | None = Field(default=None, ge=1)
 
 
 class DenseSettings(SearchSettings):
-    """How the topic becomes a vector, and how the vectors are searched."""
+    """How the topic becomes a vector, and how the vectors are searched.
 
-    neighbours: bool = Field(default=True, description="whether the sentences before and after are used")
-    near: Weight = Field(
-        default=0.3,
-        description="weight of the words nearest to the marker, where the sentence cites something before it, against "
-        "1 for the sentences",
-    )
-    citing: Weight = Field(
-        default=1.0,
-        description="weight of the citing paper's own vector, if it is known, against 1 for the sentences",
-    )
-    cited: Weight = Field(
-        default=0.5,
-        description="weight of what the draft cites already, against 1 for the sentences: the mean of the three of "
-        "these papers that are nearest to them",
-    )
-    backend: BackendName | None = Field(
-        default=None,
-        description="backend for the query; by default that of the papers, or a quicker one with the same vectors",
-    )
-    queries: str | None = Field(
-        default=None,
-        description="folder of a static encoder that learnt these vectors (citerec train static), which then encodes "
-        "the query in place of their model; by default that of the index, if it is as good and no backend is set",
-    )
+    Attributes:
+        neighbours: Whether the sentences before and after are used.
+        near: Weight of the words nearest to the marker, where the sentence cites something before it, against 1 for the
+            sentences.
+        citing: Weight of the citing paper's own vector, if it is known, against 1 for the sentences.
+        cited: Weight of what the draft cites already, against 1 for the sentences: the mean of the three of these
+            papers that are nearest to them.
+        backend: Backend for the query; by default that of the papers, or a quicker one with the same vectors.
+        queries: Folder of a static encoder that learnt these vectors (citerec train static), which then encodes the
+            query in place of their model; by default that of the index, if it is as good and no backend is set.
+    """
+
+    neighbours: bool = True
+    near: Weight = 0.3
+    citing: Weight = 1.0
+    cited: Weight = 0.5
+    backend: BackendName | None = None
+    queries: str | None = None
 
 
 class DenseRetriever(Retriever):
@@ -292,23 +286,22 @@ _DIGITS = 6  # a sum in float32 differs in the seventh digit by where a row lies
 
 
 class ProfileSettings(PartSettings):
-    """The vectors of papers and of topics. The defaults were found on data/acl dev."""
+    """The vectors of papers and of topics. The defaults were found on data/acl dev.
 
-    sentence: Weight = Field(
-        default=4.0, description="weight of what a citing paper says, against 1 for the paper's own"
-    )
-    citing_paper: Weight = Field(default=2.0, description="weight of the citing paper's own vector")
-    citing: Weight = Field(
-        default=0.5,
-        description="in the topic: weight of the paper that is written, against 1 for the sentence",
-    )
-    neighbours: bool = Field(default=True, description="whether the sentences before and after are used")
-    depth: int | None = Field(
-        default=None,
-        ge=1,
-        description="score only this many papers found by vectors and as many found by words; by default all, which "
-        "reads every vector for each topic",
-    )
+    Attributes:
+        sentence: Weight of what a citing paper says, against 1 for the paper's own.
+        citing_paper: Weight of the citing paper's own vector.
+        citing: In the topic: weight of the paper that is written, against 1 for the sentence.
+        neighbours: Whether the sentences before and after are used.
+        depth: Score only this many papers found by vectors and as many found by words; by default all, which reads
+            every vector for each topic.
+    """
+
+    sentence: Weight = 4.0
+    citing_paper: Weight = 2.0
+    citing: Weight = 0.5
+    neighbours: bool = True
+    depth: int | None = Field(default=None, ge=1)
 
 
 class ProfileRetriever(Retriever):

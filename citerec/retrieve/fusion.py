@@ -15,20 +15,21 @@ from citerec.settings import PartSettings, Weight
 
 
 class Fusion(PartSettings):
-    """How the lists of several retrievers are fused. Defaults were chosen on dev contexts: docs/results.md."""
+    """How the lists of several retrievers are fused. Defaults were chosen on dev contexts: docs/results.md.
 
-    method: Literal["weighted", "rrf"] = Field(
-        default="weighted",
-        description="weighted: scores of each list scaled to 0–1, then summed; rrf: reciprocal ranks",
-    )
-    k: float = Field(default=20, gt=0, description="rrf: a hit scores weight / (k + rank)")
-    depth: int = Field(default=1000, ge=1, description="how many hits of each list are fused")
-    feedback: int = Field(
-        default=0, ge=0, le=1000, description="how many of the first fused papers feed a second search by vectors"
-    )
-    feedback_weight: Weight = Field(
-        default=0.3, description="weight of the mean of their vectors, against 1 for the query's"
-    )
+    Attributes:
+        method: `weighted`: scores of each list scaled to 0–1, then summed; rrf: reciprocal ranks.
+        k: Of `rrf`: a hit scores weight / (k + rank).
+        depth: How many hits of each list are fused.
+        feedback: How many of the first fused papers feed a second search by vectors.
+        feedback_weight: Weight of the mean of their vectors, against 1 for the query's.
+    """
+
+    method: Literal["weighted", "rrf"] = "weighted"
+    k: float = Field(default=20, gt=0)
+    depth: int = Field(default=1000, ge=1)
+    feedback: int = Field(default=0, ge=0, le=1000)
+    feedback_weight: Weight = 0.3
 
 
 class FusedRetriever:

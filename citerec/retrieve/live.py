@@ -24,7 +24,7 @@ from citerec.records import NO_FILTERS, Filters, Match, Paper
 from citerec.retrieve.base import Candidate, Candidates, OpenIndex, Retriever, check_asked
 from citerec.retrieve.entries import papers_of_index
 from citerec.settings import PartSettings, live_folder
-from citerec.sources.look_up import EMAIL, PAGE, LookUp, Manners, OpenAlex, SemanticScholar, years_of
+from citerec.sources.look_up import PAGE, LookUp, Manners, OpenAlex, SemanticScholar, years_of
 from citerec.version import __version__
 
 ADDRESS = r"^https?://[\w.-]+(:\d+)?(/\S*)?$"
@@ -35,16 +35,22 @@ _BEGINNING, _ENDING = 4, 3  # letters that two forms of a word share at least, a
 
 
 class LiveSettings(PartSettings):
-    """How a web service is asked."""
+    """How a web service is asked.
+
+    Attributes:
+        depth: How many papers are read for one query at most.
+        pace: Seconds between two requests of this computer.
+        timeout: Seconds to wait for an answer.
+        tries: How often a busy service is asked.
+        keep_days: Days that answers are kept on this computer; 0 to keep none.
+    """
 
     url: str
-    depth: int = Field(default=PAGE, ge=1, le=1000, description="how many papers are read for one query at most")
-    pace: float = Field(default=1.0, ge=0, le=3600, description="seconds between two requests of this computer")
-    timeout: float = Field(default=30.0, gt=0, le=3600, description="seconds to wait for an answer")
-    tries: int = Field(default=3, ge=1, le=10, description="how often a busy service is asked")
-    keep_days: float = Field(
-        default=7.0, ge=0, le=3650, description="days that answers are kept on this computer; 0 to keep none"
-    )
+    depth: int = Field(default=PAGE, ge=1, le=1000)
+    pace: float = Field(default=1.0, ge=0, le=3600)
+    timeout: float = Field(default=30.0, gt=0, le=3600)
+    tries: int = Field(default=3, ge=1, le=10)
+    keep_days: float = Field(default=7.0, ge=0, le=3650)
 
 
 class LiveRetriever(Retriever):
@@ -287,12 +293,15 @@ def words_of(topic: Topic) -> list[str]:
 
 
 class S2Settings(LiveSettings):
-    """How Semantic Scholar is asked."""
+    """How Semantic Scholar is asked.
 
-    url: str = Field(default=SemanticScholar.url, pattern=ADDRESS, description="address of the service")
-    words: int = Field(
-        default=6, ge=1, le=50, description="words of the first query; if too little is found, fewer are tried"
-    )
+    Attributes:
+        url: Address of the service.
+        words: Words of the first query; if too little is found, fewer are tried.
+    """
+
+    url: str = Field(default=SemanticScholar.url, pattern=ADDRESS)
+    words: int = Field(default=6, ge=1, le=50)
 
 
 class S2Retriever(LiveRetriever):
@@ -313,11 +322,17 @@ class S2Retriever(LiveRetriever):
 
 
 class OpenAlexSettings(LiveSettings):
-    """How OpenAlex is asked."""
+    """How OpenAlex is asked.
 
-    url: str = Field(default=OpenAlex.url, pattern=ADDRESS, description="address of the service")
-    words: int = Field(default=20, ge=1, le=100, description="words of the query; a paper needs only one of them")
-    email: str = Field(default="", description=f"your address for OpenAlex; by default the one in {EMAIL}")
+    Attributes:
+        url: Address of the service.
+        words: Words of the query; a paper needs only one of them.
+        email: Your address for OpenAlex; by default the one in CITEREC_EMAIL.
+    """
+
+    url: str = Field(default=OpenAlex.url, pattern=ADDRESS)
+    words: int = Field(default=20, ge=1, le=100)
+    email: str = ""
 
 
 class OpenAlexRetriever(LiveRetriever):

@@ -30,50 +30,57 @@ SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
 
 
 class Bm25Settings(PartSettings):
-    """BM25's parameters. Defaults chosen on data/acm dev: docs/results.md."""
+    """BM25's parameters. Defaults chosen on data/acm dev: docs/results.md.
 
-    k1: float = Field(default=1.2, ge=0, le=1000, description="how slowly repeats of a word saturate")
-    b: float = Field(default=0.75, ge=0, le=1, description="how much long texts are penalised")
+    Attributes:
+        k1: How slowly repeats of a word saturate.
+        b: How much long texts are penalised.
+    """
+
+    k1: float = Field(default=1.2, ge=0, le=1000)
+    b: float = Field(default=0.75, ge=0, le=1)
 
 
 class Weights(PartSettings):
     """Weights of a word by its field; 0 leaves the field out.
 
     Defaults chosen on the dev contexts of data/acm and data/acl: docs/results.md.
+
+    Attributes:
+        text: Title and abstract as one field.
+        title: The title alone.
+        abstract: The abstract alone, in an index built with -c abstract_field=true.
+        citances: Sentences of other papers that cite the paper.
     """
 
-    text: Weight = Field(default=1.0, description="title and abstract as one field")
-    title: Weight = Field(default=0.35, description="the title alone")
-    abstract: Weight = Field(
-        default=0.0, description="the abstract alone, in an index built with -c abstract_field=true"
-    )
-    citances: Weight = Field(default=1.8, description="sentences of other papers that cite the paper")
+    text: Weight = 1.0
+    title: Weight = 0.35
+    abstract: Weight = 0.0
+    citances: Weight = 1.8
 
 
 class WordSettings(PartSettings):
-    """BM25 over the fields of papers and over citing sentences, for the weighted texts of a topic."""
+    """BM25 over the fields of papers and over citing sentences, for the weighted texts of a topic.
 
-    citing_title: Weight = Field(
-        default=0.0, description="weight of the citing paper's title, if it is known, against 1 for the sentence"
-    )
-    neighbours: Weight = Field(
-        default=0.25, description="weight of the sentences before and after, against 1 for the sentence"
-    )
-    near: Weight = Field(
-        default=1.0,
-        description="weight of the words nearest to the marker, once more, in a sentence with several citations",
-    )
-    near_alone: Weight = Field(default=0.0, description="weight of these words in a sentence with one citation")
-    citing_abstract: Weight = Field(
-        default=0.0,
-        description="weight of the citing paper's abstract, if the index has it, against 1 for the sentence",
-    )
-    max_query_words: int = Field(default=1000, ge=1, description="longest sentence accepted, in words")
+    Attributes:
+        citing_title: Weight of the citing paper's title, if it is known, against 1 for the sentence.
+        neighbours: Weight of the sentences before and after, against 1 for the sentence.
+        near: Weight of the words nearest to the marker, once more, in a sentence with several citations.
+        near_alone: Weight of these words in a sentence with one citation.
+        citing_abstract: Weight of the citing paper's abstract, if the index has it, against 1 for the sentence.
+        max_query_words: Longest sentence accepted, in words.
+        citance_decay: Weight of each further citing sentence of a paper, against its better one.
+    """
+
+    citing_title: Weight = 0.0
+    neighbours: Weight = 0.25
+    near: Weight = 1.0
+    near_alone: Weight = 0.0
+    citing_abstract: Weight = 0.0
+    max_query_words: int = Field(default=1000, ge=1)
     bm25: Bm25Settings = Bm25Settings()
     weights: Weights = Weights()
-    citance_decay: float = Field(
-        default=0.3, ge=0, le=1, description="weight of each further citing sentence of a paper, against its better one"
-    )
+    citance_decay: float = Field(default=0.3, ge=0, le=1)
 
     def weighted(self, topic: Topic) -> tuple[tuple[str, float], ...]:
         """Each text of a topic with its weight, in a fixed order; words that two texts have are counted twice."""

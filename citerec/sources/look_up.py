@@ -81,12 +81,19 @@ class Manners:
 
 
 class Asking(PartSettings):
-    """How a service is asked by a command that can wait."""
+    """How a service is asked by a command that can wait.
 
-    url: str = Field(default="", description="its address; by default the usual one")
-    pace: float = Field(default=1.0, ge=0, le=3600, description="seconds between two requests of this computer")
-    timeout: float = Field(default=60.0, gt=0, le=3600, description="seconds to wait for an answer")
-    tries: int = Field(default=6, ge=1, le=20, description="how often a busy service is asked")
+    Attributes:
+        url: Its address; by default the usual one.
+        pace: Seconds between two requests of this computer.
+        timeout: Seconds to wait for an answer.
+        tries: How often a busy service is asked.
+    """
+
+    url: str = ""
+    pace: float = Field(default=1.0, ge=0, le=3600)
+    timeout: float = Field(default=60.0, gt=0, le=3600)
+    tries: int = Field(default=6, ge=1, le=20)
 
 
 class Page(NamedTuple):

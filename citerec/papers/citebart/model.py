@@ -34,17 +34,21 @@ _ALIKE = 1000  # how many hits of a search by words order the papers of one auth
 
 
 class CiteBartSettings(PartSettings):
-    """The model, and how citations are written."""
+    """The model, and how citations are written.
 
-    model: str | None = Field(
-        default=None, description=f"encoder-decoder: a folder or a name; by default the folder `{NAME}` of the index"
-    )
-    beams: int = Field(default=20, ge=2, le=1000, description="how many citations are written; 20 in the paper")
-    max_new_tokens: int = Field(default=24, ge=2, description="longest citation, in tokens")
-    max_input_tokens: int = Field(
-        default=MAX_INPUT_TOKENS, ge=8, description="how many tokens are read at most; 350 in the paper"
-    )
-    constrained: bool = Field(default=False, description="whether only citations of papers of the index can be written")
+    Attributes:
+        model: Encoder-decoder: a folder or a name; by default the folder `citebart` of the index.
+        beams: How many citations are written; 20 in the paper.
+        max_new_tokens: Longest citation, in tokens.
+        max_input_tokens: How many tokens are read at most; 350 in the paper.
+        constrained: Whether only citations of papers of the index can be written.
+    """
+
+    model: str | None = None
+    beams: int = Field(default=20, ge=2, le=1000)
+    max_new_tokens: int = Field(default=24, ge=2)
+    max_input_tokens: int = Field(default=MAX_INPUT_TOKENS, ge=8)
+    constrained: bool = False
 
 
 class CiteBartRetriever(WritingRetriever):

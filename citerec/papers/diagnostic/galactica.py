@@ -32,40 +32,40 @@ _REMEMBERED = 1 << 14  # references whose papers are remembered
 
 
 class PromptSettings(PartSettings):
-    """The model, and how it is asked for a reference."""
+    """The model, and how it is asked for a reference.
 
-    model: str | None = Field(
-        default=None,
-        description="causal language model: a folder, or a name such as facebook/galactica-125m; "
-        "by default the folder `galactica` of the index",
-    )
-    start: str = Field(default="[START_REF]", description="what follows the context, before a reference")
-    end: str = Field(default="[END_REF]", description="the token that ends a reference")
-    author: bool = Field(default=True, description="whether the first author's surname follows the title")
-    max_prompt_tokens: int = Field(
-        default=512, ge=1, description="how many tokens of the context are read at most, the last ones"
-    )
+    Attributes:
+        model: Causal language model: a folder, or a name such as facebook/galactica-125m; by default the folder
+            `galactica` of the index.
+        start: What follows the context, before a reference.
+        end: The token that ends a reference.
+        author: Whether the first author's surname follows the title.
+        max_prompt_tokens: How many tokens of the context are read at most, the last ones.
+    """
+
+    model: str | None = None
+    start: str = "[START_REF]"
+    end: str = "[END_REF]"
+    author: bool = True
+    max_prompt_tokens: int = Field(default=512, ge=1)
 
 
 class GalacticaSettings(PromptSettings):
-    """How references are written, and matched to papers."""
+    """How references are written, and matched to papers.
 
-    beams: int = Field(
-        default=10, ge=1, le=1000, description="how many references are written; so many papers are found at most"
-    )
-    max_new_tokens: int = Field(default=60, ge=1, description="longest reference, in tokens")
-    length_penalty: float = Field(
-        default=1.0, description="a reference scores its log-probability divided by its length to this power"
-    )
-    distance: float = Field(
-        default=0.15,
-        ge=0,
-        le=1,
-        description="largest edit distance of a written title from a paper's, as a share of the longer; 0: no letter",
-    )
-    constrained: bool = Field(
-        default=False, description="whether only references to papers of the index can be written"
-    )
+    Attributes:
+        beams: How many references are written; so many papers are found at most.
+        max_new_tokens: Longest reference, in tokens.
+        length_penalty: A reference scores its log-probability divided by its length to this power.
+        distance: Largest edit distance of a written title from a paper's, as a share of the longer; 0: no letter.
+        constrained: Whether only references to papers of the index can be written.
+    """
+
+    beams: int = Field(default=10, ge=1, le=1000)
+    max_new_tokens: int = Field(default=60, ge=1)
+    length_penalty: float = 1.0
+    distance: float = Field(default=0.15, ge=0, le=1)
+    constrained: bool = False
 
 
 class GalacticaRetriever(WritingRetriever):
@@ -164,13 +164,15 @@ _ROWS, _NUMBERS = 256, 1 << 26
 
 
 class TitleLikelihoodSettings(PromptSettings):
-    """The model, how it is asked, and how its answer counts."""
+    """The model, how it is asked, and how its answer counts.
 
-    depth: int = Field(default=50, ge=1, description="how many candidates are ranked; the rest follow in their order")
-    weight: Weight | None = Field(
-        default=None,
-        description="weight of the likelihood, against 1 for the previous score, scaled; by default it ranks alone",
-    )
+    Attributes:
+        depth: How many candidates are ranked; the rest follow in their order.
+        weight: Weight of the likelihood, against 1 for the previous score, scaled; by default it ranks alone.
+    """
+
+    depth: int = Field(default=50, ge=1)
+    weight: Weight | None = None
 
 
 class TitleLikelihoodReranker(Reranker):

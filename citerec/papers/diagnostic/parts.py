@@ -68,13 +68,13 @@ def _opened(named: "DenseOptions | DenseManifest") -> "Hatten":
 
 
 class NcnSettings(WeightedSettings):
-    """How NCN is used."""
+    """How NCN is used.
 
-    depth: int = Field(
-        default=256,
-        ge=1,
-        description="how many candidates are ranked, 256 in the paper; the rest follow in their order",
-    )
+    Attributes:
+        depth: How many candidates are ranked, 256 in the paper; the rest follow in their order.
+    """
+
+    depth: int = Field(default=256, ge=1)
 
 
 class NcnReranker(Reranker):
