@@ -47,6 +47,17 @@ Papers = str | Path | Iterable[str | Path] | Iterable[Paper]
 """Files and folders of papers (docs/formats.md), or papers."""
 
 
+def code_digests(codes: Iterable[Any]) -> dict[str, str]:
+    """Digests of the files of plug-ins' classes and functions, by module; not of those made in a notebook."""
+    digests = {}
+    for code in codes:
+        module = str(getattr(code, "__module__", ""))
+        if not module.startswith("citerec."):
+            with suppress(OSError, TypeError):
+                digests[module] = file_digest(Path(inspect.getfile(getattr(code, "func", code))))
+    return digests
+
+
 class Recommender:
     """Recommends papers to cite. Safe to call from several threads.
 
@@ -183,11 +194,8 @@ class Recommender:
         folders |= {f"{part.name} queries": Path(part.queries_by) for part in self.retrievers if part.queries_by}
         files = {name: folder / MANIFEST for name, folder in folders.items()}
         encoders = {f"{name} encoder": (read_json(path) or {}).get("identity") for name, path in files.items()}
-        for part in map(type, (*self.retrievers, *self._rerankers)):
-            if not part.__module__.startswith("citerec."):
-                with suppress(OSError, TypeError):  # it was made in a notebook
-                    files[part.__module__] = Path(inspect.getfile(part))
         digests = {name: file_digest(path) for name, path in files.items() if path.is_file()}
+        digests |= code_digests(map(type, (*self.retrievers, *self._rerankers)))
         return digests | {name: str(identity) for name, identity in encoders.items() if identity}
 
     @property

@@ -126,7 +126,7 @@ def setting_keys(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[An
         if isinstance(info.default, BaseModel):
             keys |= setting_keys(type(info.default), f"{prefix}{name}.")
         else:
-            keys[prefix + name] = (info.default, meanings.get(name, ""))
+            keys[prefix + name] = (info.default, meanings.get(name) or info.description or "")
     return keys
 
 

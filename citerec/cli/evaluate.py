@@ -53,6 +53,7 @@ def evaluate(
     identifiers: Annotated[tuple[str, ...], Parameter(name="--diagnostic", metavar="ID")] = (),
     set_name: Annotated[str | None, Parameter(name="--set", metavar="NAME")] = None,
     contexts: Path | None = None,
+    qrels: options.File = None,
     systems: Annotated[tuple[str, ...], Parameter(name="--system", metavar="NAME|FILE")] = (),
     runs: Annotated[tuple[str, ...], Parameter(name="--run", metavar="[NAME=]FILE")] = (),
     changes: options.Assigned = options.Assigned(),
@@ -73,7 +74,8 @@ def evaluate(
     Args:
         identifiers: A family (location) or a family of a set (demo/location); may be repeated.  [default: all]
         set_name: A diagnostic set, by name or folder.  [default: demo]
-        contexts: A JSON Lines file of contexts, labelled on the spot.
+        contexts: A JSON Lines file of contexts, or a folder of BEIR, labelled on the spot.
+        qrels: The relevant papers of queries in --contexts: those of TREC or BEIR, an id, a tab and a text a line.
         systems: A built-in system (citerec systems); any of them followed by +RERANKER; or a TOML file of settings; may
             be repeated.  [default: the best that the index supports]
         runs: A TREC run of any system, scored under the same rules; may be repeated.
@@ -83,7 +85,12 @@ def evaluate(
     """
     from citerec.evaluation.evaluate import evaluate as measured
 
+    options.refuse_without("--contexts", contexts, qrels=qrels)
     what, families = _what(identifiers, set_name, contexts)
+    if contexts and qrels:
+        from citerec.contexts.read import read_queries
+
+        what = list(read_queries(contexts, qrels))
     named = _named(systems, runs, changes.changes())
     _check_place(out)
     with options.working(on, workers, here=1) as (parallelism, on_progress):
@@ -189,9 +196,7 @@ def eval_text(
     _write_and_show(results, out, form)
 
 
-def _what(
-    identifiers: tuple[str, ...], set_name: str | None, contexts: Path | None
-) -> tuple[str | Path, tuple[str, ...]]:
+def _what(identifiers: tuple[str, ...], set_name: str | None, contexts: Path | None) -> tuple[Any, tuple[str, ...]]:
     """What to measure on, and the names of the families."""
     from citerec.diagnostics.sets import DEFAULT_SET, parse_id
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -42,6 +43,18 @@ Address = Annotated[Any, Parameter(converter=_address, n_tokens=1, metavar="PATH
 
 Its type is Any: in a tuple of `Path`, cyclopts refuses the paths of addresses.
 """
+
+
+def _plug_in(_kind: Any, files: tuple[Path, ...]) -> None:
+    from citerec.files.registry import PLUGINS, load_plugins
+
+    if files:  # the processes that this one starts load them too
+        os.environ[PLUGINS] = os.pathsep.join(filter(None, [os.environ.get(PLUGINS), *map(str, files)]))
+        load_plugins()
+
+
+_PLUGIN = "A Python file that registers parts of your own (docs/extend.md); may be repeated."
+Plugins = Annotated[tuple[Path, ...], Parameter(name="--plugin", metavar="FILE", validator=_plug_in, help=_PLUGIN)]
 
 Count = Annotated[int, Parameter(validator=Number(gte=1))]
 Natural = Annotated[int, Parameter(validator=Number(gte=0))]
@@ -118,6 +131,7 @@ class Assigned:
 
     assignments: Annotated[tuple[str, ...], Parameter(name="-c", metavar="KEY=VALUE")] = ()
     config: Annotated[Path | None, Parameter(name="--config", metavar="FILE")] = None
+    plugins: Plugins = ()
 
     def changes(self, prefix: str = "") -> list[str]:
         """The settings as KEY=VALUE: those whose keys begin with a prefix, without it; by default all others."""

@@ -1,10 +1,13 @@
 """Contexts from JSON Lines files (docs/formats.md) and from running text; their JSON."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from citerec.contexts.markers import CitationMarker, Style
 from citerec.contexts.split import sentences_of, splitter
@@ -18,6 +21,7 @@ from citerec.corpus.reading import (
     read_list,
     read_text,
     read_year,
+    tried,
 )
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.files.text import printable
@@ -83,6 +87,50 @@ def checked_contexts(places: Iterable[tuple[str, Context | BadRecord]], *, cited
             f"{place}: {fault}",
             'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one per line: docs/formats.md.',
         )
+
+
+QUERIES = "queries.jsonl"
+"""The queries of a folder of BEIR (Thakur et al., NeurIPS 2021), whose relevant papers are in `qrels/*.tsv`."""
+
+
+def read_queries(queries: Path, qrels: Path | None = None) -> Iterator[Context]:
+    """Contexts from queries and their relevant papers. A query without `<REF>` has it at its end.
+
+    Args:
+        queries: A folder of BEIR; JSON Lines with `_id` and `text`; or topics, lines with an id, a tab and a text.
+        qrels: Lines of query, paper and grade, as in BEIR, or of query, iteration, paper and grade, as in TREC; of a
+            folder by default its `qrels/test.tsv`, or else all that it has.
+
+    Raises:
+        SourceError: A file cannot be read.
+        InputError: A line is no query or no judgement, or a query occurs twice. Those without a relevant paper are
+            left out.
+    """
+    judged = [qrels] if qrels else sorted(queries.glob("qrels/test.tsv")) or sorted(queries.glob("qrels/*.tsv"))
+    cited = defaultdict[str, list[str]](list)
+    for path in judged:
+        for place, number, raw in placed_lines(path, "a query, a paper and a grade"):
+            query, *paper, grade = raw.decode("utf-8", "replace").split() or [""]
+            if number == 1 and not re.fullmatch(r"-?\d+", grade):  # a header
+                continue
+            if not paper or not re.fullmatch(r"-?\d+", grade):
+                raise InputError(f"{place}: no judgement", "Write query, paper and grade, with a tab between them.")
+            cited[query] += [paper[-1]] if int(grade) > 0 else []
+    lines = placed_lines(queries / QUERIES if queries.is_dir() else queries, "a query")
+    contexts = ((place, tried(partial(_query, raw, cited), raw)) for place, _, raw in lines)
+    yield from (one for one in checked_contexts(contexts, cited=False) if one.cited_ids)
+
+
+def _query(raw: bytes, cited: Mapping[str, Sequence[str]]) -> Context:
+    if raw.lstrip().startswith(b"{"):
+        record = orjson.loads(raw)
+        name, text = str(record.get("_id", "")), str(record.get("text", ""))
+    else:
+        name, _, text = raw.decode().strip().partition("\t")
+    if not name or not text:
+        raise RecordError("not a query: it has no id or no text")
+    text = text if MARKER in text else f"{text} {MARKER}"
+    return parse_context({"context_id": name, "text": text, "cited_ids": list(cited.get(name, ()))})
 
 
 class ContextFile:

@@ -87,6 +87,7 @@ FORMATS: Registry[Format] = Registry(
         "zotero": "citerec.corpus.zotero:ZOTERO",
         "jsonl": "citerec.corpus.tabular:JSONL",
         "csv": "citerec.corpus.tabular:CSV",
+        "beir": "citerec.corpus.tabular:BEIR",
         "contexts": "citerec.corpus.tabular:CONTEXTS",
         REMOVED: "citerec.corpus.base:IDS",
     },

@@ -117,6 +117,12 @@ def _parse_row(header: list[str], cells: list[str] | str, raw: bytes) -> Paper:
     return parse_paper(record)
 
 
+def parse_beir(record: Mapping[str, Any]) -> Paper:
+    """A paper from a document of BEIR: its `_id`, `title` and `text`."""
+    return parse_paper({"paper_id": record["_id"], "title": record.get("title"), "abstract": record["text"]})
+
+
+BEIR = json_lines("beir", parse_beir, {"_id", "text"}.issubset)
 JSONL = json_lines("jsonl", parse_paper, {"paper_id"}.issubset)
 CSV = Format("csv", read_csv, (".csv",))
 CONTEXTS = json_lines("contexts", parse_citances)

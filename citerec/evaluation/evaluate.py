@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from citerec.contexts.provenance import digests_of
-from citerec.contexts.read import as_record, checked_contexts, parse_context, read_contexts
+from citerec.contexts.read import QUERIES, as_record, checked_contexts, parse_context, read_contexts, read_queries
 from citerec.contexts.topic import LeakRules, Topic, topics_of
 from citerec.corpus.reading import tried
 from citerec.corpus.store import PaperStore
@@ -71,6 +71,8 @@ def read_source(what: str | Path | DiagnosticSet | Iterable[Context], families: 
         family_names += [family] if family else []
         place = name or DEFAULT_SET
         what = find_set(place)
+    if isinstance(what, str | Path) and Path(what, QUERIES).is_file():
+        what, place = list(read_queries(Path(what))), str(what)
     if isinstance(what, Path) and what.is_dir():
         place, what = place or str(what), read_set(what)
     if isinstance(what, DiagnosticSet):
@@ -87,7 +89,7 @@ def read_source(what: str | Path | DiagnosticSet | Iterable[Context], families: 
         (f"context {number}", tried(partial(parse_context, as_record(one), f"context-{number}"), ""))
         for number, one in enumerate(as_strings, 1)
     )
-    return Source("contexts", "contexts", names, tuple(checked_contexts(places, cited=True)), None)
+    return Source(place or "contexts", place or "contexts", names, tuple(checked_contexts(places, cited=True)), None)
 
 
 def contexts_of_qrels(value: Any) -> list[Context] | None:
@@ -207,8 +209,8 @@ def evaluate(
             context and k that gives pairs of paper id and score; or several of those, in a list or by name. By default
             the system that `citerec recommend` uses for the index.
         contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
-            ("location"), a file of contexts, a `DiagnosticSet`, or contexts; for runs also qrels: of ranx,
-            a DataFrame, or {context id: {paper id: relevance}}.
+            ("location"), a file of contexts, a folder of BEIR, a `DiagnosticSet`, or contexts; for runs also qrels: of
+            ranx, a DataFrame, or {context id: {paper id: relevance}}.
         index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
             the only one.
         families: Only these families; the overall figures are over all contexts, whether they have a class or not.

@@ -63,7 +63,16 @@ MEASURES: Mapping[str, Callable[[_GoldRanks], Floats]] = {
     "hits": lambda gold: gold.hits,
     "dcg": _dcg,
 }
-_NAME = re.compile(r"([a-z][a-z0-9_-]*)(?:@([1-9][0-9]{0,8}))?")
+_NAME = re.compile(r"([A-Za-z][A-Za-z0-9-]*(?:_[a-z]+)*)(?:[@_]([1-9][0-9]{0,8}))?")
+# Names of trec_eval, and of ranx.
+_ALIASES = {
+    "P": "precision",
+    "recip_rank": "mrr",
+    "ndcg_cut": "ndcg",
+    "map_cut": "map",
+    "Rprec": "r-precision",
+    "success": "hit_rate",
+}
 
 
 class Metric(NamedTuple):
@@ -85,18 +94,18 @@ def parse_metrics(names: str | Sequence[str], k: int) -> tuple[Metric, ...]:
     if not names:
         raise InputError("there is no metric", f"Name some: --metrics {','.join(DEFAULT_METRICS)}")
     metrics = []
-    for name in dict.fromkeys(names):
+    for name in names:
         parsed = _NAME.fullmatch(name)
-        if parsed is None or parsed[1] not in MEASURES:
+        measure, cutoff = (_ALIASES.get(parsed[1], parsed[1]), int(parsed[2] or 0)) if parsed else ("", 0)
+        if measure not in MEASURES:
             remedy = f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
             raise InputError(f"there is no metric {name!r}", remedy)
-        measure, cutoff = parsed[1], int(parsed[2] or 0)
         if cutoff and measure == "r-precision":
             raise InputError(f"{measure} has no cutoff", f"Write {measure}")
         if cutoff > k:
             raise InputError(f"{name} looks at {cutoff:,} hits, and {k:,} are retrieved", f"Ask for more: -k {cutoff}")
-        metrics.append(Metric(name, measure, cutoff))
-    return tuple(metrics)
+        metrics.append(Metric(f"{measure}@{cutoff}" if cutoff else measure, measure, cutoff))
+    return tuple(dict.fromkeys(metrics))
 
 
 def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> Floats:

@@ -162,7 +162,7 @@ class TrainingOverlap(_Part):
             notes.append(f"{number}: {who}. {what}")
         for name, one in self.systems.items():
             if one["unsaid"]:
-                seen = "do not say what they learnt from, so they may have seen these contexts. Train them again."
+                seen = "do not say what they learnt from, so they may have seen these contexts."
                 notes.append(f"{name}: parts ({', '.join(one['unsaid'])}) {seen}")
         return notes
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import inspect
+import operator
 import re
 import time
 import weakref
@@ -20,16 +22,16 @@ from citerec.evaluation.metrics import YearsOf, hits_of
 from citerec.evaluation.record import Cost, Pool, SystemRecord, Usage, metered
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress
-from citerec.recommend import Recommender
+from citerec.recommend import Recommender, code_digests
 from citerec.records import Confidence, Context
 from citerec.retrieve.base import Candidate
 from citerec.retrieve.run import Run, SearchOptions, without_answer
 from citerec.systems import Recipe, provenance_of_system
 
-Answer = Iterable[tuple[str, float] | Candidate]
+Answer = Iterable[tuple[str, float] | Candidate] | Mapping[str, float]
 Function = Callable[[Context, int], Answer]
-"""Gives the k best papers for a context, which tells nothing of the answer: pairs of paper id and score, or
-candidates."""
+"""Gives the k best papers for a context, which tells nothing of the answer: pairs of paper id and score, a
+dictionary of these, or candidates."""
 
 System = str | Recipe | Recommender | Run | Function
 """A built-in system by name or recipe file, a recipe, a recommender, a run, or a function."""
@@ -107,8 +109,21 @@ def learnt_by(system: System, index: Path) -> Provenance:
     """What a system learnt from, if it says so: a run does not, a function may have an attribute `provenance`."""
     if isinstance(system, str | Recipe):
         return provenance_of_system(index, system if isinstance(system, Recipe) else Recipe.load(system))
-    provenance = getattr(system, "provenance", NOTHING)
-    return provenance if isinstance(provenance, Provenance) else NOTHING
+    provenance = getattr(system, "provenance", None)
+    if isinstance(provenance, Provenance):
+        return provenance
+    if isinstance(system, Recommender) or not (held := recommenders_in(system)):
+        return Provenance(unsaid=("the function",)) if callable(system) else NOTHING
+    return functools.reduce(operator.or_, (one.provenance for one in held))
+
+
+def recommenders_in(system: Any) -> list[Recommender]:
+    """The recommenders that a function is bound to, is given, or names."""
+    held = [getattr(system, "__self__", None), *getattr(system, "args", ()), *getattr(system, "keywords", {}).values()]
+    with contextlib.suppress(TypeError):
+        named = inspect.getclosurevars(getattr(system, "func", system))
+        held += [*named.nonlocals.values(), *named.globals.values()]
+    return [one for one in held if isinstance(one, Recommender)]
 
 
 def _of_recommender(name: str, recommender: Recommender, conditions: Conditions, parallelism: Parallelism) -> Answered:
@@ -167,13 +182,18 @@ def _of_function(name: str, system: Function, conditions: Conditions) -> Answere
                 ) from error
             measured.latencies.append(time.perf_counter() - begun)
             try:
+                answer = answer.items() if isinstance(answer, Mapping) else answer
                 pairs = ((hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit for hit in answer)
                 answers.append([(str(paper_id), float(score)) for paper_id, score in pairs])
             except (TypeError, ValueError):
                 remedy = "Answer with pairs of paper id and score, best first or in any order."
                 raise InputError(f"{name} answers {answer!r}"[:200], remedy) from None
             conditions.on_progress(name, done, len(conditions.topics))
-    record = SystemRecord(kind="function", cost=Cost.of([measured], conditions.pool.bytes))
+    held = recommenders_in(system)
+    digests = {name: digest for one in held for name, digest in one.digests.items()} | code_digests([system])
+    settings = held[0].recipe.to_json() if len(held) == 1 else None
+    cost = Cost.of([measured], conditions.pool.bytes)
+    record = SystemRecord(kind="function", settings=settings, digests=digests, cost=cost)
     return Answered(hits_of(answers, conditions.years_of, name), record)
 
 

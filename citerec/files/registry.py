@@ -3,12 +3,39 @@
 import difflib
 import functools
 import importlib
+import importlib.util
+import os
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from citerec.errors import InputError, SettingsError
 
 Part = TypeVar("Part")
+PLUGINS = "CITEREC_PLUGINS"
+"""Names Python files that register parts, with the separator of paths between them; `--plugin` adds one."""
+_loaded_plugins: set[str] = set()
+
+
+def load_plugins() -> None:
+    """Runs the files of plug-ins, each once, which register their parts.
+
+    Raises:
+        SettingsError: One cannot be run.
+    """
+    for name in filter(None, os.environ.get(PLUGINS, "").split(os.pathsep)):
+        if name in _loaded_plugins:
+            continue
+        _loaded_plugins.add(name)
+        spec = importlib.util.spec_from_file_location(Path(name).stem, name)
+        try:
+            module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+            sys.modules[module.__name__] = module
+            spec.loader.exec_module(module)  # type: ignore[union-attr]
+        except Exception as error:
+            fault = f"the plug-in {name} cannot be run: {type(error).__name__}: {error}"
+            raise SettingsError(fault, "Repair it, or leave --plugin out.") from error
 
 
 class Registry(Generic[Part]):
@@ -43,7 +70,7 @@ class Registry(Generic[Part]):
         return self._parts[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._parts or name in self._table or name in self._entries
+        return name in self._table or name in self._entries or name in self._parts
 
     def __iter__(self) -> Iterator[str]:
         """The names: the built-in ones in their order, then those of other packages."""
@@ -67,6 +94,8 @@ class Registry(Generic[Part]):
             module, _, attribute = self._table[name].partition(":")
             return getattr(importlib.import_module(module), attribute)
         if name not in self._entries:
+            if name in self._parts:  # a plug-in has just registered it
+                return self._parts[name]
             near = difflib.get_close_matches(name, self, n=1)
             hint = f"Did you mean {near[0]}? " if near else ""
             raise SettingsError(f"there is no {self.kind} {name!r}", f"{hint}Choose: {', '.join(self)}{self._besides}.")
@@ -84,6 +113,7 @@ class Registry(Generic[Part]):
         """The parts of other packages; a name of a built-in part stays with that."""
         from importlib.metadata import entry_points  # 20 ms, which no built-in part needs
 
+        load_plugins()
         group = f"citerec.{self.plural.replace(' ', '_').replace('-', '_')}"
         entries = sorted(entry_points(group=group), key=lambda entry: entry.name)
         return {entry.name: entry for entry in entries if entry.name not in self._table}
