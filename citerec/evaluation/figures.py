@@ -5,7 +5,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -211,10 +211,12 @@ class Figures:
     def comparisons(self) -> tuple[Comparison, ...]:
         """Every pair of systems; upper bounds are not tested."""
         tested = {name: self.scores[name] for name, one in self.record.systems.items() if not one.is_oracle}
-        together: Literal["pairs", "classes"] = "pairs" if self.of_texts else "classes"
-        return statistics.compare(
-            tested, list(map(str, self.columns)), self._grouping, self.record.seed, together=together
-        )
+        return statistics.compare(tested, list(map(str, self.columns)), self._grouping, self.record.seed)
+
+    @property
+    def citing_papers(self) -> int:
+        """How many papers the items are from; each item whose paper is not known counts as a paper of its own."""
+        return int(self._grouping.clusters.max(initial=-1)) + 1
 
     def _summary(self, name: str, record: SystemRecord) -> SystemSummary:
         columns, k = list(map(str, self.columns)), self.record.k

@@ -6,7 +6,7 @@ Citing papers are resampled: sentences of one paper resemble each other.
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -246,23 +246,17 @@ def group_scores(
 
 
 def compare(
-    scores: Mapping[str, Floats],
-    columns: Sequence[str],
-    grouping: Grouping,
-    seed: int,
-    *,
-    together: Literal["classes", "pairs"] = "classes",
+    scores: Mapping[str, Floats], columns: Sequence[str], grouping: Grouping, seed: int
 ) -> tuple[Comparison, ...]:
     """Compares every pair of systems, over all items and in each class, on the items for which both have a value.
+
+    Holm's method corrects the p values of all pairs over all items together, and those of all pairs and classes.
 
     Args:
         scores: By system, items × columns; NaN where a value is not defined.
         columns: Names of the columns.
         grouping: The groups.
         seed: Seed of the randomisation test.
-        together: Which p values Holm's method corrects together. "classes": all classes of a pair of systems and a
-            column; the test over all items, also as a class that holds all items, is not corrected. "pairs": all
-            pairs and classes of a column; the tests over all items of all pairs apart from these.
     """
     import pandas as pd
 
@@ -275,13 +269,8 @@ def compare(
                 p = float(p_values[row, place])
                 rows.append(Comparison(first, second, column, *group, n, float(sums[row, place] / n), p, p))
     table = pd.DataFrame(rows, columns=Comparison._fields)
-    # A class that holds all items repeats the test over all items, and is as little corrected.
-    is_whole = table["n"] == table.groupby(["first", "second", "metric"])["n"].transform("max")
-    keys: list[Any] = ["first", "second", "metric", np.where(is_whole, table.index, -1)]
-    if together == "pairs":
-        keys = ["metric", table["family"] == OVERALL]
-    table["p_holm"] = table.groupby(keys)["p"].transform(holm)
+    table["p_holm"] = table.groupby(["metric", table["family"] == OVERALL])["p"].transform(holm)
     comparisons = [Comparison(*one) for one in table.itertuples(index=False)]
-    if together == "pairs":  # they stand together in this order, too
-        comparisons.sort(key=lambda one: (columns.index(one.metric), groups.index((one.family, one.label))))
+    # What is corrected together stands together.
+    comparisons.sort(key=lambda one: (columns.index(one.metric), groups.index((one.family, one.label))))
     return tuple(comparisons)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from citerec.diagnostics.families import FEW
 from citerec.evaluation.metrics import FOUND_UNTIL
 from citerec.evaluation.statistics import ALL, SIGNIFICANT, Group, Mean
 from citerec.files.text import counted
@@ -284,8 +285,8 @@ def _score(results: "Figures", system: str, group: Group, column: MetricColumn, 
 def legend(results: "Figures") -> list[str]:
     """The lines that explain tables of scores."""
     texts, systems = results.of_texts, results.systems.values()
-    items, over = ("tasks", "pairs of systems and data sets") if texts else ("contexts", "classes of a pair of systems")
-    citing_known = results.record.set.citing_known
+    items, classes = ("tasks", "data sets") if texts else ("contexts", "classes")
+    citing_known, papers = results.record.set.citing_known, f"{results.citing_papers:,} citing papers"
     lines = {
         "* fewer than 30 contexts: says little.": not texts
         and any(system.scores(group).few for system in systems for group in results.groups[1:]),
@@ -294,13 +295,14 @@ def legend(results: "Figures") -> list[str]:
         "↓: lower is better.": any(column.better == "lower" for column in results.columns),
         "★ the best system, or several that are equal.": len(results.systems) > 1,
         f"▲ ▼ higher or lower than {results.first}, significantly: p < {SIGNIFICANT}, paired randomisation test, "
-        f"corrected by Holm's method over all {over}.": results.comparisons,
+        f"corrected by Holm's method over all pairs of systems, or all pairs and {classes}.": results.comparisons,
         "† saw what the authors wrote: an upper bound, not a system; never the best, and not tested.": any(
             system.is_oracle for system in systems
         ),
         "target: what the authors wrote, measured in the same way.": results.targets,
         f"[low high]: 95 % of {results.record.resamples:,} bootstrap samples over "
-        f"{'citing papers' if citing_known else f'{items}: citing papers are not known'}.": results.columns,
+        f"{papers if citing_known else f'{items}: citing papers are not known'}.": results.columns,
+        f"Only {papers}: intervals and tests say little.": citing_known and results.citing_papers < FEW,
     }
     return [line for line, applies in lines.items() if applies]
 

@@ -237,7 +237,7 @@ def test_texts_of_one_paper_change_their_sign_together_and_pairs_are_compared_wh
     def compared(one: list[float], two: list[float], papers: str) -> Comparison:
         scores = {name: np.array([values]).T for name, values in (("one", one), ("two", two))}
         grouping = statistics.grouping_of(["a"] * len(one), list(papers))
-        (found,) = statistics.compare(scores, ["x"], grouping, 0, together="pairs")
+        (found,) = statistics.compare(scores, ["x"], grouping, 0)
         return found
 
     # All three must keep, or all change, their sign: 2 of 8 ways.
