@@ -179,6 +179,17 @@ def labelled_contexts(
     return contexts, infos, facts, notes
 
 
+def _untaught(index: Path, contexts: Sequence[Context]) -> tuple[dict[str, System], list[str]]:
+    """The default system of an index, without its ranker if that learnt from some of the contexts; a note then."""
+    name = default_system(index)
+    base, _, ranker = name.rpartition("+")
+    seen, _ = find_overlap(contexts, {name: learnt_by(name, index)})
+    if not base or not seen.any():
+        return named(name), []
+    note = f"{base} is measured, not {name}: {ranker} learnt from {int(seen.sum()):,} of the contexts, or their papers."
+    return named(base), [f"{note} --system {name} measures it on the others."]
+
+
 DEFAULT_K = 100
 MISSING = ("zero", "skip")
 
@@ -251,7 +262,7 @@ def evaluate(
         remedy = f"The set {source.name} is labelled already: leave them out."
         raise InputError("conditions and spacy_model apply only to contexts that are not labelled yet", remedy)
     path = Path(getattr(index, "path", index)) if index is not None else _pool(by_name, source.labelled)
-    by_name = by_name or named(default_system(path))
+    by_name, said = (by_name, []) if by_name else _untaught(path, source.contexts)
     manifest, store = manifest_and_store(path)
     papers = manifest.counts.papers
     k = min(DEFAULT_K, papers) if k is None else k
@@ -268,7 +279,7 @@ def evaluate(
             raise InputError("there is no context", "Give at least one, or the name of a diagnostic set.")
         provenance = {name: learnt_by(system, path) for name, system in by_name.items()}
         seen, overlap = find_overlap(of_set, provenance, left_out=left_out)
-        notes += overlap.notes(len(of_set))
+        notes += [*said, *overlap.notes(len(of_set))]
         if left_out and seen.all():
             remedy = "Split contexts before training: citerec contexts split FILE --out FOLDER"
             raise InputError(f"nothing is left of {source.name} to measure on: {overlap.notes(len(of_set))[0]}", remedy)

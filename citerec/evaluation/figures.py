@@ -70,7 +70,7 @@ class SystemSummary(SystemRecord):
 def robustness(
     metrics: Sequence[str], overall: statistics.Scores, families: Mapping[str, Mapping[str, statistics.Scores]]
 ) -> tuple[Robustness, ...]:
-    """How even scores are over classes, by metric; nothing without classes.
+    """How even scores are over classes, by metric; nothing of a single class.
 
     Classes that are too small count only if all are.
     """
@@ -79,7 +79,7 @@ def robustness(
     ]
     classes = [entry for entry in classes if not entry[-1].few] or classes
     rows = []
-    for metric in metrics if classes else ():
+    for metric in metrics if len(classes) > 1 else ():
         values = [(family, label, scores.means[metric].value or 0.0) for family, label, scores in classes]
         worst, best = (choice(values, key=operator.itemgetter(2)) for choice in (min, max))
         drop = (overall.means[metric].value or 0.0) - worst[2]

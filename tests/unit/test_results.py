@@ -21,6 +21,7 @@ from citerec.evaluation.page import to_html
 from citerec.evaluation.results import Results, merge
 from citerec.evaluation.statistics import Mean, Scores
 from citerec.index.build import BuildOptions, add_to_index
+from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.run import Run
 from tests.conftest import DEMO, write_lines
@@ -114,7 +115,8 @@ def test_robustness_leaves_small_classes_out() -> None:
     found = line(145, 0.5, first=(100, 0.4), last=(40, 0.6), middle=(5, 0.0))
     assert (found.worst_class, found.best_class) == ("first", "last")
     assert (found.spread, found.drop) == pytest.approx((0.2, 0.1))
-    assert line(5, 0.5, first=(5, 0.1), last=(0, 0)).worst_class == "first"
+    assert line(5, 0.5, first=(5, 0.1), last=(4, 0.2)).worst_class == "first"
+    assert robustness(["mrr"], Scores(5, {}), {"location": {"first": Scores(5, {})}}) == ()  # one class says nothing
 
 
 def test_frames_of_classes_and_of_contexts(results: Results) -> None:
@@ -285,3 +287,17 @@ def test_what_the_index_says_of_cited_papers_is_found_on_the_spot(demo_index: Pa
     of_set = evaluate("bm25", "demo/cold_start", index=index, resamples=100)
     found = of_set.systems["bm25"].families["cold_start"]
     assert list(of_set.families) == ["cold_start"] and found["0"].n > found["1–4"].n > 0 == found["5+"].n
+
+
+def test_what_a_function_holds_is_known_and_what_it_does_not_say(demo_index: Path) -> None:
+    with Recommender.open(demo_index, "bm25") as recommender:
+
+        def mine(context: Context, k: int) -> dict[str, float]:
+            return {hit.paper.paper_id: hit.score for hit in recommender.search(context, k)}
+
+        systems = {"mine": mine, "other": lambda _context, _k: {"900000001": 1.0}}
+        one = evaluate(systems, "demo/location", index=demo_index, k=10, resamples=100)
+        own = one.record.systems["mine"]
+        assert own.settings == recommender.recipe.to_json() and __name__ in own.digests
+    assert [note for note in one.record.notes if "do not say" in note and note.startswith("other: ")]
+    assert not any(note.startswith("mine: ") for note in one.record.notes)
