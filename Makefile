@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # Where it is set, hundreds of commands that the tests start would each compile all of citerec anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow lint types imports unit slow docs docs-check demo-set bench torture results constraints clean
+.PHONY: help demo test test-slow lint types imports unit slow docs docs-check demo-set bench torture results release constraints clean
 
 help:           ## Show the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
@@ -90,6 +90,21 @@ torture: $(READY)  ## Kill, crash and rebuild for 20 minutes: make torture SECON
 
 results: $(READY)  ## Measure every system on every class: results/results-tables.md (needs ../shared; hours)
 	$(BIN)/python benchmarks/results.py
+
+# Extras that need no gigabytes; the gate installs all of them.
+TRIED := minilm diagnostics texts mcp mongodb
+release: $(READY)  ## Build wheel and sdist in dist/, check them, and try the wheel in fresh environments
+	rm -rf dist $(VENV)/release
+	$(BIN)/python -m pip install --quiet build check-wheel-contents twine
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents --ignore W002 dist/*.whl
+	$(PYTHON) -m venv $(VENV)/release
+	$(VENV)/release/bin/python -m pip install --quiet dist/*.whl
+	$(VENV)/release/bin/python -m pip check
+	cd $(VENV)/release && bin/citerec demo && bin/citerec recommend "Attention suffices to translate <REF>." --index indexes/demo -k 3
+	for extra in $(TRIED); do $(VENV)/release/bin/python -m pip install --quiet "$$(echo dist/*.whl)[$$extra]" && \
+	  $(VENV)/release/bin/python -m pip check || exit 1; done
 
 constraints:    ## Pin the versions of this environment anew
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' | LC_ALL=C sort -f > constraints.txt

@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
 
 import orjson
@@ -92,7 +92,7 @@ _TEXTS = {
 }
 _OTHER = ("the request cannot be answered", _SEE)
 # No "close" for 413: a client that still sends would never see the answer.
-_HEADERS = {408: {"Connection": "close"}, 503: {"Retry-After": "2"}}
+_HEADERS = {408: {"Connection": "close"}, 503: {"Retry-After": "1"}}
 
 
 class ErrorAnswer(BaseModel):
@@ -130,7 +130,8 @@ async def _answer_to(_: Request, error: Exception) -> Response:
         case CiterecError():
             for kind in type(error).__mro__:
                 if kind in _STATUS:
-                    return error_response(_STATUS[kind], error.message, error.remedy)
+                    wait = {"Retry-After": str(error.retry_seconds)} if isinstance(error, BusyError) else None
+                    return error_response(_STATUS[kind], error.message, error.remedy, wait)
             log.error("%s", error)
             return error_response(503)
     return error_response(500)
@@ -463,7 +464,9 @@ async def health() -> Any:
 
 @router.get("/ready", response_model=dict[str, str], responses={503: ERRORS[503]}, tags=["state"])
 async def ready(service: ServiceOf) -> Any:
-    """Whether the server takes further requests: 503 if too many wait."""
+    """Whether the server takes further requests: 503 if too many wait, and when it is about to stop."""
+    if service.is_draining:
+        raise BusyError("the server is about to stop", "Ask another one.")
     if service.threads.is_full:
         raise BusyError("too many requests wait already", "Try again in a moment.")
     return {"status": "ok"}
@@ -621,6 +624,8 @@ def make_app(service: Service, tokens: Collection[bytes] = (), hosts: Collection
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if service.settings.drain:
+            _drain(service)
         yield
         service.close()
 
@@ -643,6 +648,19 @@ def make_app(service: Service, tokens: Collection[bytes] = (), hosts: Collection
     app.include_router(router)
     app.router.routes.append(_Page("/", StaticFiles(directory=PAGE, html=True)))
     return Guard(app, service, tokens, hosts)
+
+
+def _drain(service: Service) -> None:
+    """Lets the server go on for some seconds after SIGTERM; a second one stops it at once."""
+    loop, stop = asyncio.get_running_loop(), cast(Callable[..., Any], signal.getsignal(signal.SIGTERM))
+
+    def begin(number: int, frame: Any) -> None:
+        if service.is_draining:
+            stop(number, frame)
+        service.is_draining = True
+        loop.call_soon_threadsafe(loop.call_later, service.settings.drain, stop, number, frame)
+
+    signal.signal(signal.SIGTERM, begin)
 
 
 _GRACE_SECONDS = 5

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import functools
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,7 +31,9 @@ from citerec.write.writers.base import Writer, open_writer
 
 
 class BusyError(CiterecError):
-    """The server has no time for a request now."""
+    """The server has no time for a request now; after `retry_seconds` it may have."""
+
+    retry_seconds = 1
 
 
 Result = TypeVar("Result")
@@ -48,8 +52,10 @@ class ServeSettings(PartSettings):
     """further names of this server that the Host header may have"""
     threads: int = Field(default=0, ge=0, le=256)
     """threads that search; 0 for one for each processor, at least two"""
-    queue: int = Field(default=64, ge=0)
+    queue: int = Field(default=16, ge=0)
     """requests that may wait for a thread; further ones get 503"""
+    drain: float = Field(default=0, ge=0, le=3600)
+    """seconds after SIGTERM in which requests are still taken, and /ready answers 503"""
     seconds: float = Field(default=30, gt=0, le=3600)
     """longest time for the answer to a request; then 503"""
     body_seconds: float = Field(default=10, gt=0, le=3600)
@@ -70,7 +76,8 @@ class Threads:
     def __init__(self, threads: int, queue: int, seconds: float) -> None:
         self._pool = ThreadPoolExecutor(threads, "serve")
         self._room = threading.Semaphore(threads + queue)
-        self._seconds = seconds
+        self._seconds, self._rounds = seconds, (threads + queue) / threads
+        self._mean = 0.0  # seconds of a function, the last ones most
 
     @property
     def is_full(self) -> bool:
@@ -88,8 +95,10 @@ class Threads:
             BusyError: Too many functions wait already, or it took too long.
         """
         if not self._room.acquire(blocking=False):
-            raise BusyError("too many requests wait already", "Try again in a moment.")
-        future = self._pool.submit(work)
+            busy = BusyError("too many requests wait already", "Try again in a moment.")
+            busy.retry_seconds = math.ceil(self._mean * self._rounds) or 1  # until those that wait are answered
+            raise busy
+        future = self._pool.submit(self._timed, work)
         future.add_done_callback(lambda _: self._room.release())
         waiting = asyncio.wrap_future(future)
         done, _ = await asyncio.wait([waiting], timeout=self._seconds)
@@ -97,6 +106,13 @@ class Threads:
             future.cancel()  # it leaves the queue now, if it has not begun; `waiting.cancel()` would do so a turn later
             raise BusyError(f"this took more than {self._seconds:g} seconds", "Send less text, or try again later.")
         return waiting.result()
+
+    def _timed(self, work: Callable[[], Result]) -> Result:
+        begun = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self._mean += (time.perf_counter() - begun - self._mean) / 8
 
     def close(self) -> None:
         """Waits for the functions that run, and ends the threads; those that wait for a thread are dropped."""
@@ -147,7 +163,10 @@ class Service:
         metrics: The metrics.
         matches: Which papers the entries of bibliographies are.
         services: The web services that are asked for entries; none if the operator does not want that.
+        is_draining: Whether the server is about to stop, and goes on only for those who do not know it yet.
     """
+
+    is_draining = False
 
     def __init__(
         self,
