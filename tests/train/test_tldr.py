@@ -21,8 +21,8 @@ pytestmark = pytest.mark.slow
 
 NOUNS = "graphs trees words rivers lamps clocks paths stones birds wheels".split()
 VERBS = "sort count cut move paint weigh fold lift".split()
-DEV = (43.60, 20.96, 34.36)
-"""ROUGE-1, 2 and L of the shipped writer: docs/results.md."""
+DEV = {True: (43.70, 20.99, 34.41), False: (43.02, 20.72, 33.74)}
+"""ROUGE-1, 2 and L of the shipped writer, as abstracts say it or in the third person: docs/results.md."""
 
 
 def write_tasks(path: Path, count: int, seed: int) -> Path:
@@ -53,7 +53,7 @@ def test_it_learns_a_planted_rule_says_from_what_and_damage_is_refused(citerec_h
     assert scores["rouge1 of contribution"] + 10 < scores["rouge1"]
     for name in (WORD_TREES, FORM_TREES, VOCABULARY, PROVENANCE):
         assert (tmp_path / "again" / name).read_bytes() == (model / name).read_bytes()
-    writer = open_writer("trained", "tldr", options={"model": str(model)})
+    writer = open_writer("trained", "tldr", options={"model": str(model), "as_written": True})
     others = list(read_tasks(write_tasks(tmp_path / "dev.jsonl", 40, 2)))
     assert np.mean([writer.write(task).text == task.targets[0] for task in others]) > 0.9
     assert all(served_in_training(task, writer.provenance) for task in read_tasks(tasks))
@@ -85,8 +85,10 @@ def test_the_shipped_writer_on_scitldr(shared: Path) -> None:
     """docs/results.md has the table: 3.8 points of ROUGE-1 above `contribution`."""
     tasks = list(read_tasks(shared / "text" / "scitldr" / "dev.jsonl"))
     metric = open_rouge(MetricOptions(stemming=True, workers=1))
-    texts, before = (list(open_writer(name, "tldr").write_many(tasks)) for name in ("trained", "contribution"))
-    scores, scores_before = (100 * metric.scores(each, lambda *_: None) for each in (texts, before))
-    assert scores.mean(axis=0) == pytest.approx(DEV, abs=0.15)
-    assert (scores - scores_before).mean(axis=0)[0] > 3.6
+    before = 100 * metric.scores(list(open_writer("contribution", "tldr").write_many(tasks)), lambda *_: None)
+    for as_written, expected in DEV.items():
+        texts = list(open_writer("trained", "tldr", options={"as_written": as_written}).write_many(tasks))
+        scores = 100 * metric.scores(texts, lambda *_: None)
+        assert scores.mean(axis=0) == pytest.approx(expected, abs=0.15)
+        assert (scores - before).mean(axis=0)[0] > (3.6 if as_written else 2.9)
     assert {len(text.sentences) for text in texts} == {1, 2}
