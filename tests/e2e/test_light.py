@@ -20,17 +20,22 @@ HEAVY = ("torch", "jpype", "numba", "scipy", "pandas", "pyarrow", "onnxruntime",
 MOST_BYTES = 240_000_000
 
 
-@pytest.fixture(scope="module")
-def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment in which the built wheel is installed, and nothing else was asked for."""
+@pytest.fixture(scope="module", params=["pinned", "lowest"])
+def light(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment in which the built wheel is installed, and nothing else was asked for.
+
+    Its packages are those of constraints.txt, or the lowest versions that pyproject.toml allows.
+    """
     folder = tmp_path_factory.mktemp("light")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT]
     subprocess.run(command, check=True, timeout=600)
     (wheel,) = folder.glob("citerec-*.whl")
     venv.create(folder / "env", with_pip=True)
     programs = folder / "env" / ("Scripts" if sys.platform == "win32" else "bin")
-    install = [programs / "python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel]
-    subprocess.run(install, check=True, timeout=900)
+    pinned = [programs / "python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel]
+    lowest = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", programs / "python"]
+    lowest += ["--resolution", "lowest-direct", wheel]
+    subprocess.run(lowest if request.param == "lowest" else pinned, check=True, timeout=900)
     return programs
 
 

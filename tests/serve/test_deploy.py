@@ -1,7 +1,10 @@
-"""The files of deploy/ are valid by the schemas of Compose and Kubernetes."""
+"""The files of deploy/ and .github/ are valid by the schemas of Compose, Kubernetes and the code-hosting service."""
 
 import json
+import subprocess
+import sys
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -28,3 +31,11 @@ def test_compose_is_valid() -> None:
 @pytest.mark.parametrize("document", KUBERNETES, ids=lambda one: f"{one['kind']}-{one['metadata']['name']}")
 def test_kubernetes_is_valid(document: Any) -> None:
     kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob(".github/*/*.yml")), ids=lambda path: path.name)
+def test_workflows_and_forms_are_valid(path: Path) -> None:
+    schema = "github-workflows" if path.parent.name == "workflows" else "github-issue-forms"
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
