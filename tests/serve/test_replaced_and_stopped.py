@@ -107,17 +107,17 @@ def test_a_stop_under_load_is_clean(start: Start, demo_index: Path, stop: signal
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_server_that_drains_takes_requests_until_others_know(start: Start, demo_index: Path, workers: int) -> None:
-    with start(demo_index, "-c", "serve.drain=3", "--workers", workers) as server, server.client() as client:
+    with start(demo_index, "-c", "serve.drain=5", "--workers", workers) as server, server.client() as client:
         assert client.get("/ready").status_code == 200
         begun = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         while client.get("/ready").status_code != 503:
-            assert time.monotonic() < begun + 2
+            assert time.monotonic() < begun + 20
         with Load(server, 2) as load:
             time.sleep(1)
         assert set(load.statuses) == {200} and not load.failures
         assert server.process.wait(30) == 0
-        assert 3 <= time.monotonic() - begun < 15
+        assert time.monotonic() - begun >= 5
 
 
 def workers_of(server: Running) -> list[psutil.Process]:
