@@ -1,10 +1,12 @@
 """Tokens and names of hosts: who is answered; how many at once, and for how long."""
 
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from citerec.serve.app import listening_socket
 from tests.serve.conftest import SENTENCE, TOKEN, Running, Start
 
 
@@ -43,3 +45,8 @@ def test_what_takes_too_long_is_503(start: Start, demo_index: Path) -> None:
     with start(demo_index, "-c", "serve.seconds=0.001") as server, server.client() as client:
         response = client.post("/api/v1/recommend", json={"text": " ".join([SENTENCE] * 20), "k": 100})
     assert response.status_code == 503 and "more than 0.001 seconds" in response.json()["error"]
+
+
+def test_an_answer_does_not_wait_for_its_head_to_be_confirmed() -> None:
+    with listening_socket("127.0.0.1", 0) as listening:
+        assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
