@@ -23,8 +23,6 @@ from citerec.corpus.citation_keys import cited_as
 from citerec.drafts import Draft, Files, Place, check_places, draft_of_text, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited
 from citerec.errors import CiterecError, InputError, SettingsError, UsageError
-from citerec.files.hashing import identity
-from citerec.files.parallel import HERE
 from citerec.files.progress import progress_bar
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Answer, Context, Filters, Paper, why
@@ -36,6 +34,7 @@ if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none wai
     from citerec.cli.picker import Line
     from citerec.drafts.files import State
     from citerec.drafts.filling import DraftHit, Filling
+    from citerec.index.build import Follower
     from citerec.write.drafting import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
@@ -366,6 +365,7 @@ def fill(
     """
     from citerec.drafts.filling import Filling
     from citerec.drafts.project import project_of
+    from citerec.index.build import Follower
 
     asked = opened(chosen, near=draft, citing=fill_options.citing)
     with asked as (recommender, place), contextlib.ExitStack() as stack:
@@ -375,7 +375,8 @@ def fill(
                 "Fill all places, --yes=any; or calibrate it: citerec train confidence --contexts FILE --index INDEX"
             )
             raise SettingsError(fault, remedy)
-        session = _Session(recommender, limits.filters, fill_options, place, stack)
+        follower = Follower(place) if place else None
+        session = _Session(recommender, limits.filters, fill_options, follower, stack)
         match = session.match if place else None
         session.filling = filling = Filling(draft, bib, Files(encoding), match, keys or project_of(draft).keys)
         if not fill_options.suggest:
@@ -401,9 +402,8 @@ class _Session:
     recommender: Recommender
     filters: Filters
     options: FillOptions
-    index: Path | None
+    follower: "Follower | None"
     opened: contextlib.ExitStack
-    followed: list[Any] = field(default_factory=list)
     past: list[tuple[int, "State"]] = field(default_factory=list)
     filling: "Filling" = field(init=False)
 
@@ -413,28 +413,24 @@ class _Session:
 
     def _reload(self) -> bool:
         """Reads what others have saved, and adds to the index what is new in its bibliographies; whether they have."""
-        from citerec.index.build import BuildOptions, add_to_index
-
         if is_saved := self.filling.reload():
             self.past.clear()  # what others have saved is never taken back
-        saved, path = self._saved(), self.index
-        if path and saved:
-            self.followed += map(identity, saved)  # what cannot be read is not tried again
+        saved = self._saved()
+        if self.follower and saved:
+            index, names = self.follower.index, ", ".join(map(str, saved))
             try:
-                add_to_index(saved, path, BuildOptions(workers=HERE))
-                self.recommender = self.opened.enter_context(Recommender.open(path, self.recommender.recipe))
-                note(f"{path} is up to date with {', '.join(map(str, saved))}.")
+                self.follower.follow(saved)
+                self.recommender = self.opened.enter_context(Recommender.open(index, self.recommender.recipe))
+                note(f"{index} is up to date with {names}.")
             except CiterecError as error:
-                note(f"{path} is not up to date with {', '.join(map(str, saved))}: {error}", style="yellow")
+                note(f"{index} is not up to date with {names}: {error}", style="yellow")
         return is_saved or bool(saved)
 
     def _saved(self) -> list[Path]:
         """The bibliographies of the index that others have saved; that of the draft is written here too."""
-        from citerec.index.build import saved_bibliographies
-
-        saved = saved_bibliographies(self.index) if self.index else []
+        saved = self.follower.saved() if self.follower else []
         own = [self.filling.bibliography.path.resolve()] if self.past else []
-        return [one for one in saved if one.resolve() not in own and identity(one) not in self.followed]
+        return [one for one in saved if one.resolve() not in own]
 
     def _is_stale(self) -> bool:
         return self.filling.files.is_stale() or bool(self._saved())

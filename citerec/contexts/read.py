@@ -32,6 +32,7 @@ _ALWAYS_WRITTEN = (
     *("context_id", "text", "before", "after", "citing_id", "citing_key", "citing_year", "cited_ids"),
     *("section", "source", "intent", "marker", "style", "start", "end"),
 )
+_GRADE = re.compile(r"-?\d+")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
@@ -111,9 +112,10 @@ def read_queries(queries: Path, qrels: Path | None = None) -> Iterator[Context]:
     for path in judged:
         for place, number, raw in placed_lines(path, "a query, a paper and a grade"):
             query, *paper, grade = raw.decode("utf-8", "replace").split() or [""]
-            if number == 1 and not re.fullmatch(r"-?\d+", grade):  # a header
+            is_grade = _GRADE.fullmatch(grade)
+            if number == 1 and not is_grade:  # a header
                 continue
-            if not paper or not re.fullmatch(r"-?\d+", grade):
+            if not (paper and is_grade):
                 raise InputError(f"{place}: no judgement", "Write query, paper and grade, with a tab between them.")
             cited[query] += [paper[-1]] if int(grade) > 0 else []
     lines = placed_lines(queries / QUERIES if queries.is_dir() else queries, "a query")

@@ -21,7 +21,7 @@ _LARGEST = 1 << 26  # bytes of a part of a file
 _BLANK = "\n\n"  # between paragraphs
 _CONTROLS = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f]")  # which XML cannot hold
 _XML = re.compile(
-    r"<!--.*?-->|<\?.*?\?>|<(?P<end>/?)(?P<name>[\w:.-]+)(?P<attributes>[^<>]*?)(?P<empty>/?)>"
+    r"<!--.*?-->|<\?.*?\?>|<(?P<end>/?)(?P<name>[\w:.-]+)[^<>]*?(?P<empty>/?)>"
     r"|(?P<entity>&[#\w]+;)|(?P<text>[^<&]+)",
     re.DOTALL,
 )

@@ -28,8 +28,10 @@ def load_plugins() -> None:
         if name in _loaded_plugins:
             continue
         _loaded_plugins.add(name)
-        spec = importlib.util.spec_from_file_location(Path(name).stem, name)
         try:
+            if (other := importlib.util.find_spec(Path(name).stem)) and other.origin != str(Path(name).resolve()):
+                raise ImportError(f"{other.name} is the name of another module: rename the file")
+            spec = importlib.util.spec_from_file_location(Path(name).stem, name)
             module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
             sys.modules[module.__name__] = module
             spec.loader.exec_module(module)  # type: ignore[union-attr]

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from citerec.corpus import store as stores
 from citerec.corpus.base import IDS, REMOVED, Shard, corpus_of, find_shards
@@ -117,22 +118,40 @@ def add_to_index(
     return _updated(index, before, shards, options, on_progress)
 
 
-def saved_bibliographies(index: Path) -> list[Path]:
-    """The bibliographies that an index was built from and that were saved since; none if it is too large to follow.
+class Follower:
+    """Adds to an index what is new in the bibliographies that it was built from, when they are saved.
 
-    Raises:
-        IndexUnusableError: The index is damaged.
+    An index of more than `FOLLOWED` papers is not followed. What cannot be read is not tried again until it is saved
+    again.
+
+    Args:
+        index: The index.
     """
-    manifest, made = Manifest.read(index), (generation_of(index) / manifests.FILE_NAME).stat().st_mtime_ns
-    if manifest.counts.papers > FOLLOWED:
-        return []
-    saved = []
-    for path, size in {one.path: one.bytes for one in manifest.sources if one.format in _BIBLIOGRAPHIES}.items():
-        with contextlib.suppress(OSError):  # it is gone
-            status = path_of(path).stat()
-            if status.st_size != size or status.st_mtime_ns > made:
-                saved.append(path_of(path))
-    return saved
+
+    def __init__(self, index: Path) -> None:
+        self.index, self._tried = index, list[Any]()
+
+    def saved(self) -> list[Path]:
+        """The bibliographies that were saved since the index was made, and not tried yet.
+
+        Raises:
+            IndexUnusableError: The index is damaged.
+        """
+        manifest, made = Manifest.read(self.index), generation_of(self.index) / manifests.FILE_NAME
+        if manifest.counts.papers > FOLLOWED:
+            return []
+        saved = []
+        for path, size in {one.path: one.bytes for one in manifest.sources if one.format in _BIBLIOGRAPHIES}.items():
+            with contextlib.suppress(OSError):  # it is gone
+                status, file = path_of(path).stat(), path_of(path)
+                is_saved = status.st_size != size or status.st_mtime_ns > made.stat().st_mtime_ns
+                saved += [file] if is_saved and identity(file) not in self._tried else []
+        return saved
+
+    def follow(self, saved: Sequence[Path]) -> None:
+        """Adds what is new in some of them; errors as for `add_to_index`."""
+        self._tried += map(identity, saved)
+        add_to_index(saved, self.index, BuildOptions(workers=HERE))
 
 
 def remove_papers(ids: Path, index: Path, on_progress: Progress = no_progress) -> Manifest:

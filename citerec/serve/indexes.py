@@ -13,15 +13,12 @@ import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from citerec.contexts.topic import Topic
 from citerec.corpus.matching import canonical_id, normalised, passes
 from citerec.corpus.store import PaperStore
 from citerec.errors import CiterecError, InputError, QueryError, SettingsError
-from citerec.files.hashing import identity as file_identity
-from citerec.files.parallel import HERE
-from citerec.index.build import BuildOptions, add_to_index, saved_bibliographies
+from citerec.index.build import Follower
 from citerec.index.manifest import find_index, identity
 from citerec.recommend import Recommender
 from citerec.records import Filters, Paper
@@ -121,17 +118,14 @@ class ServedIndex:
 
         Bibliographies that it was built from are followed: what is new in them is added when they are saved.
         """
-        fault, followed = "", list[Any]()
+        fault, follower = "", Follower(path)
         while not self._is_closed.wait(_LOOK_SECONDS):
             if self._has_garbage:
                 self._has_garbage = False
                 gc.collect()  # memory-mapped files are let go with the objects that hold them; some are in cycles
             try:
-                saved = saved_bibliographies(path)
-                state = [file_identity(one) for one in saved]
-                if saved and state != followed:
-                    followed = state  # once: what cannot be read is not tried again until it is saved again
-                    add_to_index(saved, path, BuildOptions(workers=HERE))
+                if saved := follower.saved():
+                    follower.follow(saved)
                 if identity(path) != self._state:
                     self._open(path)
                     log.info("%s was replaced: the new one is served", path)

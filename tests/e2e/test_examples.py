@@ -68,3 +68,9 @@ def test_a_plug_in_and_qrels_of_trec(beir: Path, tmp_path: Path, citerec: Citere
     (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
     broken = citerec("recommend", "x <REF>", "--plugin", "broken.py", *index)
     assert "the plug-in broken.py cannot be run: ModuleNotFoundError" in broken.stderr
+
+
+def test_a_plug_in_hides_no_other_module(tmp_path: Path, citerec: Citerec, demo_index: Path) -> None:
+    (tmp_path / "statistics.py").write_text("")
+    refused = citerec("recommend", "x <REF>", "--plugin", "statistics.py", "--index", demo_index)
+    assert refused.returncode == 2 and "statistics is the name of another module: rename the file" in refused.stderr

@@ -1,5 +1,6 @@
 """Under load: an index that is replaced on disk loses no request, and a stop is clean."""
 
+import contextlib
 import json
 import signal
 import socket
@@ -121,9 +122,12 @@ def test_a_server_that_drains_takes_requests_until_others_know(start: Start, dem
 
 
 def workers_of(server: Running) -> list[psutil.Process]:
-    children = psutil.Process(server.process.pid).children()
-    alive = [one for one in children if one.status() != psutil.STATUS_ZOMBIE]
-    return [one for one in alive if "spawn_main" in " ".join(one.cmdline())]
+    alive = []
+    for one in psutil.Process(server.process.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if one.status() != psutil.STATUS_ZOMBIE and "spawn_main" in " ".join(one.cmdline()):
+                alive.append(one)
+    return alive
 
 
 def test_several_workers_answer_over_one_index(start: Start, demo_index: Path) -> None:

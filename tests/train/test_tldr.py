@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from citerec.contexts.provenance import PROVENANCE
-from citerec.errors import ModelError
+from citerec.errors import InputError, ModelError
 from citerec.write.metrics import MetricOptions, open_rouge
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask, served_in_training
@@ -79,6 +79,11 @@ def test_the_shipped_writer_is_small_text_and_needs_no_title() -> None:
         assert "sorting network" in written.sentences[0].text
         assert cites.sentences[0].text.startswith("[0] propose a new sorting network")
     assert open_writer("trained", "tldr").write(TextTask("t", (Source("排序很慢。"),))).text == "排序很慢。"
+    for as_written, begins in (("false", "Proposes"), ("true", "We propose")):
+        writer = open_writer("trained", "tldr", options={"as_written": as_written})
+        assert writer.write(TextTask("t", (Source(said),))).text.startswith(begins)
+    with pytest.raises(InputError, match="as_written"):
+        open_writer("trained", "tldr", options={"as_written": "maybe"})
 
 
 def test_the_shipped_writer_on_scitldr(shared: Path) -> None:

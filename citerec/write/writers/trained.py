@@ -20,14 +20,14 @@ import orjson
 import Stemmer
 
 from citerec.contexts.provenance import PROVENANCE, provenance_of_part
-from citerec.errors import InputError, ModelError
+from citerec.errors import ModelError
 from citerec.files import writing
 from citerec.files.hashing import digest_of, file_digest
 from citerec.files.text import STOP_WORDS
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.ltr import Trees
 from citerec.write.tasks import Sentence, TextTask
-from citerec.write.writers.base import Kind, WriterPart
+from citerec.write.writers.base import Kind, WriterPart, checked
 from citerec.write.writers.extractive import (
     ExtractiveWriter,
     any_of,
@@ -458,27 +458,36 @@ class SentencesManifest(ModelManifest):
     """ROUGE-1, stemmed, of tasks that the trees did not learn from (cross-validation); × 100."""
 
 
+@dataclass(frozen=True)
+class TrainedOptions:
+    """Options of `trained`.
+
+    Attributes:
+        model: The folder of a model that `citerec train writer --kind tldr` made; by default the one of citerec.
+        as_written: Whether a TLDR keeps "we" and "this paper".
+    """
+
+    model: str = str(SHIPPED)
+    as_written: bool = False
+
+
 def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = None) -> ExtractiveWriter:
     """A writer of sentences that trees chose from each source, as most like its TLDR, and shortened.
 
     A TLDR has one or two, without "we" and "this paper". Other kinds of text have one, attributed to its authors as
     `attributed` does.
-    The model is the one of citerec, or that of the folder `model`, which `citerec train writer --kind tldr` made. With
-    `as_written`, a TLDR keeps "we" and "this paper".
 
     Raises:
-        InputError: There is another option.
+        InputError: There is another option, or a value is wrong.
         ModelError: There is no such model, or it is damaged.
     """
-    if unknown := set(options or {}) - {"model", "as_written"}:
-        raise InputError(f"there is no option {min(unknown)!r} of trained", "Give model=FOLDER or as_written=true.")
-    folder = Path((options or {}).get("model", SHIPPED)).expanduser()
+    chosen = checked(TrainedOptions, options or {}, "trained")
+    folder = Path(chosen.model).expanduser()
     if read_model_manifest(folder, SentencesManifest, "a trained writer of TLDRs", f"Run {_COMMAND}") is None:
         raise ModelError(f"there is no trained writer of TLDRs in {folder}", f"Run {_COMMAND}")
     trees_of_words, trees_of_texts = (Trees.read(folder / name, _COMMAND) for name in (WORD_TREES, FORM_TREES))
     vocabulary = Vocabulary(**orjson.loads((folder / VOCABULARY).read_bytes()))
-    as_written = bool((options or {}).get("as_written"))
-    phrase, most = (None if as_written else impersonal, 2) if kind == "tldr" else (attributed, 1)
+    phrase, most = (None if chosen.as_written else impersonal, 2) if kind == "tldr" else (attributed, 1)
 
     def pick(task: TextTask) -> list[Sentence]:
         """The best text for each source, of `most` sentences at most; the first of equals."""
@@ -498,7 +507,7 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
 
     digest = digest_of([file_digest(folder / name) for name in (WORD_TREES, FORM_TREES, VOCABULARY)])
     settings = {"kind": kind, "model": "shipped" if folder == SHIPPED else folder.name, "digest": digest}
-    settings |= {"as_written": "true"} if as_written else {}
+    settings |= {"as_written": "true"} if chosen.as_written else {}
     writer = ExtractiveWriter("trained", pick, phrase=phrase, settings=settings)
     writer.provenance = provenance_of_part(folder)
     return writer
