@@ -85,7 +85,7 @@ def recommend(
     r"""Recommend papers to cite at <REF> in SENTENCE.
 
     A text may contain several <REF>: each is answered. Without one, the whole text is the query. The text
-    comes from the argument, from --file, or from standard input. In a LaTeX, Markdown, Typst or Org --file,
+    comes from the argument, from --file, or from standard input. In a LaTeX, Markdown, Typst, Org or Word --file,
     \cite{?}, \cite{TODO}, \todo{cite …} and [@?] are places too; comments, formulas and figures are left out.
 
     Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5
