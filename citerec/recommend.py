@@ -20,12 +20,13 @@ from citerec.contexts.provenance import Provenance
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import LeakRules, Topic, contexts_of_draft, topics_of
 from citerec.corpus.matching import depth_to_fold, folded
-from citerec.errors import IndexUnusableError, InputError, QueryError, SettingsError
+from citerec.errors import CiterecError, IndexUnusableError, InputError, QueryError, SettingsError
 from citerec.files.addresses import path_of
 from citerec.files.hashing import digest_of, file_digest
 from citerec.files.parallel import HERE, Parallelism, in_parts
-from citerec.files.progress import Progress, no_progress
+from citerec.files.progress import Progress, no_progress, stage
 from citerec.files.resume import read_json
+from citerec.index.describe import verify
 from citerec.index.manifest import Manifest, generation_of, open_store, opened
 from citerec.index.vectors import DenseOptions
 from citerec.models.loading import MANIFEST
@@ -42,6 +43,23 @@ if TYPE_CHECKING:
     from citerec.index.build import BuildOptions
 
 _PART = 1000
+
+
+@contextmanager
+def _naming_damage(index: Path) -> Iterator[None]:
+    """In place of an error that nobody can use, one that names what is damaged of an index, if anything is."""
+    try:
+        yield
+    except CiterecError:
+        raise
+    except Exception as error:
+        faults: list[str] = []
+        with suppress(CiterecError):  # such as that of what is no index
+            faults = verify(index)
+        if not faults:
+            raise
+        raise IndexUnusableError(faults[0], f"Build it again: citerec index build … --out {index}") from error
+
 
 Papers = str | Path | Iterable[str | Path] | Iterable[Paper]
 """Files and folders of papers (docs/formats.md), or papers."""
@@ -181,7 +199,8 @@ class Recommender:
                 system.calibration = open_calibration(path, recipe, system.made_for, system.digests.get("ltr"))
                 return system, failed.pop_all()
 
-        return opened(path, open_all, lambda pair: pair[1].close())[0]
+        with _naming_damage(path):
+            return opened(path, open_all, lambda pair: pair[1].close())[0]
 
     @functools.cached_property
     def digests(self) -> dict[str, str]:
@@ -270,15 +289,18 @@ class Recommender:
             text = contexts[0]
         k = self.index.number_of_hits(k)
         self.index.check_filters(filters)
-        (topic,) = topics_of([text], self.store)
-        fair = LeakRules().restrict(topic, filters)
-        depth = min(depth_to_fold(k), self.index.most_hits) if fold else k
-        if sort == "relevance":
-            candidates = self._best(topic, depth, fair, explain=explain)
-        else:
-            words = WordsRetriever.open(self.index, self.recipe.settings_of(WordsRetriever))
-            candidates = words.search(topic, depth, fair, sort=sort)
-        return self.answer(topic, candidates, explain=explain, fold_to=k if fold else None)
+        with _naming_damage(self.path):
+            with stage("topic"):
+                (topic,) = topics_of([text], self.store)
+            fair = LeakRules().restrict(topic, filters)
+            depth = min(depth_to_fold(k), self.index.most_hits) if fold else k
+            if sort == "relevance":
+                candidates = self._best(topic, depth, fair, explain=explain)
+            else:
+                words = WordsRetriever.open(self.index, self.recipe.settings_of(WordsRetriever))
+                candidates = words.search(topic, depth, fair, sort=sort)
+            with stage("records"):
+                return self.answer(topic, candidates, explain=explain, fold_to=k if fold else None)
 
     def search_text(
         self,
@@ -438,8 +460,10 @@ class Recommender:
                 ids = head.paper_ids()
                 papers = self.store.papers(ids) if reranker.reads == "texts" else self.index.records(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
-            candidates = reranker.rerank(topic, candidates, papers, citances, explain=k if explain else 0)
-        return self._with_confidence(topic, candidates)[:k]
+            with stage("ranking"):
+                candidates = reranker.rerank(topic, candidates, papers, citances, explain=k if explain else 0)
+        with stage("verdict"):
+            return self._with_confidence(topic, candidates)[:k]
 
     def _citance(self, candidate: Candidate) -> Citance | None:
         if candidate.citance is None:

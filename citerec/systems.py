@@ -16,8 +16,8 @@ from citerec.contexts.provenance import NOTHING, Provenance, read_provenance
 from citerec.errors import IndexUnusableError, InputError, SettingsError
 from citerec.files.text import names_in
 from citerec.index.describe import vectors_beside
-from citerec.index.manifest import DENSE, Manifest, find_index, generation_of, trained_of
-from citerec.index.vectors import has_vectors
+from citerec.index.manifest import DENSE, FILE_NAME, Manifest, find_index, generation_of, trained_of
+from citerec.index.vectors import encode_command, has_vectors
 from citerec.rerank.base import RERANKERS, Reranker, trained_at, trained_manifest
 from citerec.retrieve.base import RETRIEVERS, OpenIndex, Retriever, lacks_model
 from citerec.retrieve.fusion import Fusion
@@ -278,10 +278,13 @@ def default_retrieval(index: Path) -> str:
     """
     if index == live_folder():
         raise IndexUnusableError("there is neither an index nor a system that needs none", _NO_INDEX)
-    if not has_vectors(generation_of(index) / DENSE):
-        return _recipe_for("citances" if Manifest.read(index).counts.citances else "words")
+    whole, dense = Manifest.read(index), generation_of(index) / DENSE
+    if not has_vectors(dense):
+        if f"{DENSE}/{FILE_NAME}" in whole.checksums:  # a worse system would be used, and nobody would know
+            raise IndexUnusableError(f"{index} has lost its vectors", f"Make them again: {encode_command(dense)}")
+        return _recipe_for("citances" if whole.counts.citances else "words")
     for folder, manifest in vectors_beside(index):
-        if (system := _recipe_for(folder.name)) and manifest["store"] == Manifest.read(index).fingerprint:
+        if (system := _recipe_for(folder.name)) and manifest["store"] == whole.fingerprint:
             return system
     return _recipe_for("vectors")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownOptionError
+from cyclopts.config import Env
 from cyclopts.help import PlainFormatter
 
 from citerec.errors import CiterecError, UsageError
@@ -173,6 +174,7 @@ cli = App(
     "citerec",
     help="Papers to cite, for a sentence with <REF> in it.\n\n"
     "Build an index of papers once, then search it sentence by sentence.\n\nExample: citerec demo",
+    config=Env("CITEREC_"),  # any option of a command: CITEREC_SERVE_PORT
     help_flags=["-h", "--help"],
     help_format="plaintext",
     help_formatter=_Help(),

@@ -76,6 +76,7 @@ Resamples = Annotated[int, Parameter(validator=Number(gte=100), help="Bootstrap 
 _WHERE = "Such as cpu or cuda:0.  [default: a GPU if there is one]"
 Device = Annotated[str | None, Parameter(metavar="NAME", help=_WHERE)]
 _BAD = "Share of unreadable records above which the work stops. 20 are always allowed, but not all; with 0, none is."
+PrintConfig = Annotated[bool, Parameter(name=PRINT_CONFIG, negative=(), show=False)]
 MaxBad = Annotated[float, Parameter(validator=Number(gte=0, lte=1), metavar="SHARE", help=_BAD)]
 _PROCESSES = "Processes that work.  [default: one for each processor]"
 Workers = Annotated[int | None, Parameter(validator=Number(gte=1), help=_PROCESSES)]
@@ -243,7 +244,7 @@ class Tuning(Assigned):
         print_config: Print the settings as such a file, and do nothing else.
     """
 
-    print_config: Annotated[bool, Parameter(name=PRINT_CONFIG, negative=(), show=False)] = False
+    print_config: PrintConfig = False
 
     def settings(self, *kinds: type, own: Collection[str] = (), **defaults: Any) -> "Settings":
         """The settings of some kinds of options.

@@ -30,12 +30,14 @@ def serve(
     workers: options.Count = 1,
     online: options.Online = options.Online(),
     log: bool = False,
+    print_config: options.PrintConfig = False,
 ) -> None:
     """Serve indexes as a web API and a page.
 
     INDEX is a directory, or NAME=DIRECTORY; its name in requests is NAME, or that of the directory. Requests
     that name no index search the first one. An index that is built again is taken over without a restart.
-    -c also changes settings of the server, such as serve.queue=100 (docs/serve.md).
+    -c also changes settings of the server, such as serve.queue=100, and so do variables such as CITEREC_SERVE_QUEUE;
+    --print-config shows them all, as a file for --config (docs/serve.md).
 
     Example: citerec serve indexes/demo --port 8765
 
@@ -47,7 +49,8 @@ def serve(
             if set]
         writer: Writes citation texts: a writer (docs/writing.md), or a model.  [default: attributed]
         workers: Processes that answer requests, all over the same files of the indexes.
-        log: Print a line for each request, with its address but not its text.
+        log: Print a line of JSON for each request: its address, status, seconds and id, but not its text.
+        print_config: Print the settings of the server as a file for --config, and do nothing else.
     """
     from citerec.serve.app import is_loopback, listening_socket, read_tokens, serve as serve_all
     from citerec.serve.indexes import named_places
@@ -58,8 +61,14 @@ def serve(
     if not tokens and not is_loopback(host):
         remedy = f"Give --token-file FILE, or set {_TOKEN}."
         raise SettingsError(f"--host {host} can be reached by others, and there is no token", remedy)
-    places = named_places(indexes)
-    settings, writer = ServeSettings.assigned(chosen.changes("serve."), "serve"), writer or default_writer("citation")
+    variables = {key: os.environ.get(f"CITEREC_SERVE_{key.upper()}") for key in ServeSettings.model_fields}
+    named = [f"{key}={value}" for key, value in variables.items() if value is not None]
+    settings = ServeSettings.assigned([*named, *chosen.changes("serve.")], "serve")
+    if print_config:
+        kinds = dict.fromkeys(ServeSettings.model_fields, ServeSettings)
+        print(f"[serve]\n{options.Settings(kinds, {}, dict(settings))}", end="")
+        return
+    places, writer = named_places(indexes), writer or default_writer("citation")
     asked = online.settings(chosen)
     open_all = functools.partial(open_service, places, chosen.system, chosen.changes(), writer, settings, asked)
     with listening_socket(host, port) as listening:

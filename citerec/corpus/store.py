@@ -461,7 +461,7 @@ class SqliteStore(PaperStore):
             yield
         except sqlite3.ProgrammingError:
             raise  # a fault of ours, such as a closed database
-        except (sqlite3.Error, orjson.JSONDecodeError) as error:
+        except (sqlite3.Error, orjson.JSONDecodeError, UnicodeDecodeError) as error:
             if not self._read_only:
                 raise
             index = self.path.parent.parent if self.path.parent.name.isdecimal() else self.path.parent

@@ -13,6 +13,9 @@ Progress = Callable[[str, float, float], None]
 Note = Callable[[str], None]
 """Called with one line of further information at a time."""
 
+STAGE_WATCHERS: list[Callable[[str, float], object]] = []
+"""Called with the name of each stage of each search when it is done, and its seconds: a server counts them."""
+
 _LINE_EVERY = 30.0  # seconds, where the output is piped
 
 
@@ -22,6 +25,15 @@ def no_progress(_doing: str, _done: float, _whole: float) -> None:
 
 def no_note(_line: str) -> None:
     """Does nothing."""
+
+
+@contextlib.contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Times a stage of a search for `STAGE_WATCHERS`."""
+    begun = time.perf_counter()
+    yield
+    for watch in STAGE_WATCHERS:
+        watch(name, time.perf_counter() - begun)
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ Files = TypeVar("Files")
 
 def generation_of(index: Path) -> Path:
     """The folder of the current generation of an index; one that does not exist if there is none."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         return index / ((index / CURRENT).read_text(encoding="ascii").strip() or "0")
     return index / "0"
 
@@ -61,6 +61,7 @@ def next_generation(index: Path, plan: Mapping[str, Any]) -> Iterator[Journal]:
         yield journal
         making = journal.folder
         (making / JOURNAL).unlink()
+        Manifest.of(making, remedy).with_vectors(making).write(making)
         for path in [*making.rglob("*"), making]:
             sync_entry(path)  # `CURRENT` never gets to the disk before them
         number = 1 + max((int(path.name) for path in index.iterdir() if path.name.isdecimal()), default=0)
@@ -154,6 +155,7 @@ class FolderManifest(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Writes the manifest into a folder."""
+        (folder / FILE_NAME).unlink(missing_ok=True)  # it may be a link to that of the generation before
         (folder / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
@@ -185,7 +187,9 @@ class IndexCounts(Counts):
 
 
 class Manifest(Layout, FolderManifest):
-    """The manifest of a generation of an index; its checksums are of the files of columns and words.
+    """The manifest of a generation of an index.
+
+    Its checksums are of the files of columns and words, and of the manifests of its vectors.
 
     Attributes:
         store: The address of the MongoDB database that keeps the records, without user and password; None if they are
@@ -218,6 +222,12 @@ class Manifest(Layout, FolderManifest):
             remedy = f"Choose one of those in it: {', '.join(map(str, within))}" if within else build
             raise IndexUnusableError(f"{index} is not an index: it has no {FILE_NAME}", remedy)
         return cls.of(generation_of(index), f"Build it again from its sources: citerec index build … --out {index}")
+
+    def with_vectors(self, folder: Path) -> Self:
+        """The manifest with checksums of the manifests of those vectors that its folder has now."""
+        own = {name: value for name, value in self.checksums.items() if Path(name).name != FILE_NAME}
+        of_vectors = {f"{path.parent.name}/{FILE_NAME}": checksum(path) for path in folder.glob(f"*/{FILE_NAME}")}
+        return self.model_copy(update={"checksums": own | dict(sorted(of_vectors.items()))})
 
 
 def checksum(path: Path) -> str:

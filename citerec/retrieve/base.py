@@ -282,11 +282,13 @@ class OpenIndex:
         """k, or if it is None the usual number, at most `most_hits`.
 
         Raises:
-            FilterError: k is under 1 or over `most_hits`.
+            FilterError: k is no whole number, or under 1, or over `most_hits`.
         """
         most = self.most_hits
         if k is None:
             return min(_USUAL_K, most)
+        if type(k) is bool or not hasattr(k, "__index__"):
+            raise FilterError(f"k is {k!r}, no whole number", "Give one, such as 10.")
         if k < 1:
             raise FilterError(f"-k {k} asks for no paper", "Ask for at least one: -k 10")
         if k > most:

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
+from citerec.files.progress import stage
 from citerec.records import NO_FILTERS, Filters, Match, Paper, Reason
 from citerec.retrieve.base import Candidate, Candidates, Citances, Floats, OpenIndex, Retriever, Rows
 from citerec.settings import PartSettings, Weight
@@ -61,30 +62,32 @@ class FusedRetriever:
 
         With `explain`, candidates of several lists report what each list gave them.
         """
-        inputs = dict(prepared or self.prepare([topic])[0])
+        with stage("query"):
+            inputs = dict(prepared or self.prepare([topic])[0])
         depth = k if len(self._retrievers) == 1 else max(self._fusion.depth, k)
         lists = {
             name: self._list(name, retriever, topic, depth, filters, inputs)
             for name, retriever in self._retrievers.items()
         }
-        if len(lists) == 1:
-            (fused,) = lists.values()
-        else:
-            lists = dict(self._index.with_same_rows(lists))
-            if self._fusion.feedback:
-                self._feed_back(lists, topic, depth, filters, inputs)
-            labels = {name: retriever.label for name, retriever in self._retrievers.items()}
-            fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
-        for name, retriever in self._retrievers.items():
-            # Rerankers need its scores of the candidates that only other retrievers found.
-            values = fused.signal(name).copy()
-            missing = np.flatnonzero(np.isnan(values))
-            further = dict(retriever.signals(topic, fused.rows, filters))
-            if len(missing) and (scores := retriever.scored(inputs[name], fused.rows[missing])) is not None:
-                values[missing] = scores
-                further[name] = values
-            fused = replace(fused, signals={**fused.signals, **further})
-        return fused
+        with stage("fusion"):
+            if len(lists) == 1:
+                (fused,) = lists.values()
+            else:
+                lists = dict(self._index.with_same_rows(lists))
+                if self._fusion.feedback:
+                    self._feed_back(lists, topic, depth, filters, inputs)
+                labels = {name: retriever.label for name, retriever in self._retrievers.items()}
+                fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
+            for name, retriever in self._retrievers.items():
+                # Rerankers need its scores of the candidates that only other retrievers found.
+                values = fused.signal(name).copy()
+                missing = np.flatnonzero(np.isnan(values))
+                further = dict(retriever.signals(topic, fused.rows, filters))
+                if len(missing) and (scores := retriever.scored(inputs[name], fused.rows[missing])) is not None:
+                    values[missing] = scores
+                    further[name] = values
+                fused = replace(fused, signals={**fused.signals, **further})
+            return fused
 
     def _feed_back(
         self, lists: dict[str, Candidates], topic: Topic, depth: int, filters: Filters, inputs: dict[str, Any]
@@ -117,7 +120,8 @@ class FusedRetriever:
     def _list(
         self, name: str, retriever: Retriever, topic: Topic, k: int, filters: Filters, prepared: Mapping[str, Any]
     ) -> Candidates:
-        candidates = retriever.search(topic, k, filters, prepared[name])
+        with stage(name):
+            candidates = retriever.search(topic, k, filters, prepared[name])
         if not retriever.filters_itself:
             return self._index.permitted(name, candidates, filters)[:k]
         return candidates if isinstance(candidates, Candidates) else self._index.permitted(name, candidates, NO_FILTERS)

@@ -9,12 +9,16 @@ import logging
 import math
 import mimetypes
 import os
+import re
 import signal
 import socket
 import tempfile
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, cast
 from urllib.parse import urlsplit
@@ -56,6 +60,9 @@ from citerec.write.drafting import draft_json, in_draft, with_citations
 PAGE = Path(__file__).parent / "page"
 _BIBLIOGRAPHY = Path("refs.bib")
 _MOST_PLACES = 200
+
+_REQUEST_ID = re.compile(r"[\w.:-]{1,100}")
+_request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 _LONGEST = 500
 _SEE = "See /api/v1/openapi.json for what this address takes."
@@ -476,10 +483,33 @@ async def ready(service: ServiceOf) -> Any:
 async def metrics(service: ServiceOf) -> Response:
     """Metrics in the format of Prometheus."""
     for name in service.indexes:
-        _, system = service.open(name)
+        index, system = service.open(name)
         service.metrics.papers.labels(name).set(system.manifest.counts.papers)
+        service.metrics.loaded.labels(name).set(not index.fault)
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
+
+class JsonLines(logging.Formatter):
+    """Each record as a line of JSON, with the id of the request that it is of."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        fields: dict[str, Any] = {"time": datetime.fromtimestamp(record.created, UTC).isoformat()}
+        fields |= {"level": record.levelname.lower(), "message": record.getMessage(), "request_id": _request_id.get()}
+        fields |= getattr(record, "fields", {})
+        if record.exc_info:
+            fields["traceback"] = self.formatException(record.exc_info)
+        return orjson.dumps(fields).decode()
+
+
+_LOG = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": JsonLines}},
+    "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["lines"]},
+    "loggers": {"citerec": {"level": "INFO"}, "uvicorn": {"level": "INFO"}},
+}
 
 API = "/api/"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -560,12 +590,14 @@ class Guard:
             return
 
         status, begun = 0, time.perf_counter()
+        named = Headers(scope=scope).get("x-request-id", "")
+        _request_id.set(request_id := named if _REQUEST_ID.fullmatch(named) else uuid.uuid4().hex)
 
         async def send_secured(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status, headers = message["status"], MutableHeaders(scope=message)
-                headers.update(_SECURITY)
+                headers.update(_SECURITY | {"X-Request-ID": request_id})
                 # The page's files are asked for again each time, so that a new version is seen.
                 headers["Cache-Control"] = "no-store" if scope["path"].startswith(API) else "no-cache"
             await send(message)
@@ -574,7 +606,10 @@ class Guard:
             try:
                 await (self._refusal(scope) or self._app)(scope, self._in_time(receive), send_secured)
             finally:
-                self._metrics.note(scope, status, time.perf_counter() - begun)
+                seconds = time.perf_counter() - begun
+                self._metrics.note(scope, status, seconds)
+                fields = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": seconds}
+                log.info("request", extra={"fields": fields})
 
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that the app must not see."""
@@ -719,7 +754,8 @@ def serve(
         http="h11",
         ws="none",
         lifespan="on",
-        log_config=uvicorn.config.LOGGING_CONFIG if log else None,
+        log_config=_LOG if log else None,
+        access_log=False,  # the guard's line says more
         log_level="info" if log else "error",
         server_header=False,
         proxy_headers=False,

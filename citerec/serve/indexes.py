@@ -69,12 +69,13 @@ class ServedIndex:
     Attributes:
         system: The name of the system, once it is open.
         recommender: The open system; None until `open` is done.
+        fault: Why what is on disk now cannot be served in place of what was there before; empty if it can.
     """
 
     def __init__(
         self, path: Path | None, system: str | None = None, assignments: Sequence[str] = (), name: str = ""
     ) -> None:
-        self.name, self.system = name, ""
+        self.name, self.system, self.fault = name, "", ""
         self.recommender: Recommender | None = None
         self._path, self._choice = path, (system, assignments)
         self._lock, self._is_closed, self._has_garbage = threading.Lock(), threading.Event(), False
@@ -118,7 +119,7 @@ class ServedIndex:
 
         Bibliographies that it was built from are followed: what is new in them is added when they are saved.
         """
-        fault, follower = "", Follower(path)
+        follower = Follower(path)
         while not self._is_closed.wait(_LOOK_SECONDS):
             if self._has_garbage:
                 self._has_garbage = False
@@ -129,10 +130,11 @@ class ServedIndex:
                 if identity(path) != self._state:
                     self._open(path)
                     log.info("%s was replaced: the new one is served", path)
+                self.fault = ""
             except Exception as error:  # no fault may end the watch
-                if str(error) != fault:  # it is tried again at every look
+                if str(error) != self.fault:  # it is tried again at every look
                     log.warning("%s has changed, but what is new cannot be served; the old one is: %s", path, error)
-                fault = str(error)
+                self.fault = str(error)
 
 
 def named_places(arguments: Sequence[str]) -> dict[str, Path]:

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, cast
 
@@ -16,11 +16,12 @@ import orjson
 from fastapi import Depends, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from starlette.types import Scope
 
 from citerec.drafts.online import OnlineSettings
 from citerec.errors import CiterecError, QueryError
+from citerec.files.progress import STAGE_WATCHERS
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
 from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_papers
@@ -44,24 +45,25 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class ServeSettings(PartSettings):
-    """Limits, time-outs and threads of the server. On the command line: `-c serve.KEY=VALUE`."""
+    """Limits, time-outs and threads of the server. On the command line: `-c serve.KEY=VALUE`.
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    Attributes:
+        hosts: further names of this server that the Host header may have
+        threads: threads that search; 0 for one for each processor, at least two
+        queue: requests that may wait for a thread; further ones get 503
+        drain: seconds after SIGTERM in which requests are still taken, and /ready answers 503
+        seconds: longest time for the answer to a request; then 503
+        body_seconds: longest time to send a body; then 408
+        body_bytes: longest body, in bytes; then 413
+    """
 
     hosts: Names = ()
-    """further names of this server that the Host header may have"""
     threads: int = Field(default=0, ge=0, le=256)
-    """threads that search; 0 for one for each processor, at least two"""
     queue: int = Field(default=16, ge=0)
-    """requests that may wait for a thread; further ones get 503"""
     drain: float = Field(default=0, ge=0, le=3600)
-    """seconds after SIGTERM in which requests are still taken, and /ready answers 503"""
     seconds: float = Field(default=30, gt=0, le=3600)
-    """longest time for the answer to a request; then 503"""
     body_seconds: float = Field(default=10, gt=0, le=3600)
-    """longest time to send a body; then 408"""
     body_bytes: int = Field(default=1_048_576, ge=1024)
-    """longest body, in bytes; then 413"""
 
 
 class Threads:
@@ -71,12 +73,14 @@ class Threads:
         threads: How many run at once.
         queue: How many may wait for a thread.
         seconds: How long a caller waits for a result.
+        waiting: Counts those that wait for a thread.
     """
 
-    def __init__(self, threads: int, queue: int, seconds: float) -> None:
+    def __init__(self, threads: int, queue: int, seconds: float, waiting: Gauge) -> None:
         self._pool = ThreadPoolExecutor(threads, "serve")
         self._room = threading.Semaphore(threads + queue)
         self._seconds, self._rounds = seconds, (threads + queue) / threads
+        self._waiting = waiting
         self._mean = 0.0  # seconds of a function, the last ones most
 
     @property
@@ -98,8 +102,9 @@ class Threads:
             busy = BusyError("too many requests wait already", "Try again in a moment.")
             busy.retry_seconds = math.ceil(self._mean * self._rounds) or 1  # until those that wait are answered
             raise busy
+        self._waiting.inc()
         future = self._pool.submit(self._timed, work)
-        future.add_done_callback(lambda _: self._room.release())
+        future.add_done_callback(self._left)
         waiting = asyncio.wrap_future(future)
         done, _ = await asyncio.wait([waiting], timeout=self._seconds)
         if not done:
@@ -107,7 +112,13 @@ class Threads:
             raise BusyError(f"this took more than {self._seconds:g} seconds", "Send less text, or try again later.")
         return waiting.result()
 
+    def _left(self, future: Future[Any]) -> None:
+        self._room.release()
+        if future.cancelled():  # it never had a thread
+            self._waiting.dec()
+
     def _timed(self, work: Callable[[], Result]) -> Result:
+        self._waiting.dec()
         begun = time.perf_counter()
         try:
             return work()
@@ -131,7 +142,17 @@ class Metrics:
         )
         gauge = functools.partial(Gauge, registry=self.registry)
         self.in_flight = gauge("citerec_requests_in_flight", "Requests at this moment.", multiprocess_mode="livesum")
+        self.waiting = gauge(
+            "citerec_requests_waiting", "Requests that wait for a thread.", multiprocess_mode="livesum"
+        )
         self.papers = gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], multiprocess_mode="max")
+        self.loaded = gauge(
+            "citerec_index_loaded", "1 if what is on disk is served.", ["index"], multiprocess_mode="livemin"
+        )
+        self._stages = Histogram(
+            "citerec_stage_seconds", "Time of a stage.", ["stage"], buckets=(0.001, *_SECONDS), registry=self.registry
+        )
+        STAGE_WATCHERS.append(self.note_stage)
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
         """Counts and times a request that was answered; the status is 0 if no answer was begun."""
@@ -139,6 +160,10 @@ class Metrics:
         route = getattr(scope.get("route"), "path", "other")
         self.requests.labels(route, status).inc()
         self.seconds.labels(route).observe(seconds)
+
+    def note_stage(self, name: str, seconds: float) -> None:
+        """Times a stage of a search."""
+        self._stages.labels(name).observe(seconds)
 
     def text(self) -> bytes:
         """All metrics as text; those of all processes together, where several answer."""
@@ -176,8 +201,8 @@ class Service:
         online: OnlineSettings | None = None,
     ) -> None:
         self.indexes, self.settings = indexes, settings
-        self.threads = Threads(settings.threads or max(2, os.cpu_count() or 2), settings.queue, settings.seconds)
-        self.metrics, self.matches = Metrics(), Matches()
+        self.metrics, self.matches, threads = Metrics(), Matches(), settings.threads or max(2, os.cpu_count() or 2)
+        self.threads = Threads(threads, settings.queue, settings.seconds, self.metrics.waiting)
         self._writer, self._writing = writer, threading.Lock()  # writers are not made for several threads
         self._opened = contextlib.ExitStack()
         self.services = self._opened.enter_context(online.opened()) if online else []
@@ -185,6 +210,7 @@ class Service:
     def close(self) -> None:
         """Ends the threads, and closes the indexes and the connections to web services."""
         self.threads.close()
+        STAGE_WATCHERS.remove(self.metrics.note_stage)
         for index in self.indexes.values():
             index.close()
         self._opened.close()

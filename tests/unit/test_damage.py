@@ -1,16 +1,18 @@
 """Files of citerec's own, damaged: an error of citerec or a value, and no other exception."""
 
 import contextlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import pytest
 
+import citerec
 from citerec.contexts.provenance import PROVENANCE, Provenance, provenance_of_part
 from citerec.diagnostics import sets
 from citerec.diagnostics.review import read_reviews
-from citerec.errors import CiterecError
+from citerec.errors import CiterecError, IndexUnusableError
 from citerec.index.manifest import Manifest, find_index, is_index
 from citerec.index.vectors import DenseManifest
 from citerec.models.loading import MANIFEST
@@ -50,3 +52,37 @@ def test_a_damaged_file_ends_in_an_error_of_ours(
         for read in readers:
             with contextlib.suppress(CiterecError):
                 read(tmp_path)
+
+
+def test_a_damaged_file_of_an_index_is_named_or_does_no_harm(hybrid_index: Path, tmp_path: Path) -> None:
+    def search(index: Path) -> None:
+        with citerec.Recommender.open(index) as recommender:
+            recommender.search("Attention suffices to translate <REF>.", 3, explain=True)
+
+    files = [path.relative_to(hybrid_index) for path in hybrid_index.glob("*/**/*") if path.is_file()]
+    assert len(files) > 20
+    named = set()
+    for number, name in enumerate(files):
+        index = tmp_path / str(number)
+        shutil.copytree(hybrid_index, index)
+        whole = (index / name).read_bytes()
+        middle = len(whole) // 4
+        for raw in (whole[:middle], whole[:middle] + b"\xff" * middle + whole[2 * middle :]):
+            (index / name).unlink()  # it may be a link to the file of another generation
+            (index / name).write_bytes(raw)
+            try:
+                search(index)
+            except CiterecError as error:
+                assert str(name.parts[1]).partition(".")[0] in str(error) or "store" in str(error)
+                named.add(name.name)
+        shutil.rmtree(index)
+    assert {"ids.npy", "word_begins.npy", "codes.npy", "papers.sqlite"} <= named
+
+
+def test_an_index_that_lost_its_vectors_says_so(hybrid_index: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(hybrid_index, index)
+    (dense,) = index.glob("*/dense")
+    shutil.rmtree(dense)
+    with pytest.raises(IndexUnusableError, match="has lost its vectors"):
+        citerec.Index.open(index).recommender()
