@@ -6,6 +6,7 @@ import signal
 import socket
 import threading
 import time
+import tomllib
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,7 @@ import pytest
 
 from citerec.index.build import build_index
 from citerec.index.manifest import CURRENT
-from tests.conftest import write_lines
+from tests.conftest import Citerec, write_lines
 from tests.serve.conftest import SENTENCE, Running, Start
 
 
@@ -72,6 +73,7 @@ def test_an_index_that_is_replaced_loses_no_request(start: Start, tmp_path: Path
             (place / CURRENT).write_text("99\n")  # what cannot be opened changes nothing
             time.sleep(2)
             assert client.get("/api/v1/indexes").json()["indexes"][0]["fingerprint"] == expected
+            assert 'citerec_index_loaded{index="place"} 0.0' in client.get("/metrics").text
         assert load.failures == []
         assert set(load.statuses) == {200}
         assert {frozenset(names) for names in load.mixed} == {frozenset("a"), frozenset("b")}
@@ -119,6 +121,32 @@ def test_a_server_that_drains_takes_requests_until_others_know(start: Start, dem
         assert set(load.statuses) == {200} and not load.failures
         assert server.process.wait(30) == 0
         assert time.monotonic() - begun >= 5
+
+
+def test_settings_come_from_files_and_variables_and_each_request_is_logged(
+    start: Start, demo_index: Path, citerec: Citerec, tmp_path: Path
+) -> None:
+    (tmp_path / "serve.toml").write_text("[serve]\nqueue = 7\nseconds = 20\n")
+    variables = {"CITEREC_SERVE_QUEUE": "5", "CITEREC_SERVE_DRAIN": "0.5", "CITEREC_SERVE_LOG": "true"}
+    shown = citerec("serve", "--print-config", "--config", tmp_path / "serve.toml", **variables).stdout
+    settings = tomllib.loads(shown)["serve"]
+    assert (settings["queue"], settings["drain"], settings["seconds"], settings["threads"]) == (7, 0.5, 20, 0)
+    wrong = citerec("serve", demo_index, CITEREC_SERVE_QUEUE="many")
+    assert wrong.returncode == 2 and "serve.queue" in wrong.stderr
+
+    with start(demo_index, **variables) as server, server.client() as client:
+        answer = client.post("/api/v1/recommend", json={"text": SENTENCE}, headers={"X-Request-ID": "mine-1"})
+        assert answer.headers["x-request-id"] == "mine-1"
+        assert len(client.get("/health", headers={"X-Request-ID": "not\tone"}).headers["x-request-id"]) == 32
+        text = client.get("/metrics").text
+        for stage in ("topic", "words", "fusion", "verdict", "records"):
+            assert f'citerec_stage_seconds_count{{stage="{stage}"}}' in text
+        assert "citerec_requests_waiting 0.0" in text
+    lines = [json.loads(line) for line in server.log.read_text().splitlines() if line.startswith("{")]
+    (logged,) = (line for line in lines if line["request_id"] == "mine-1")
+    assert (logged["path"], logged["status"], logged["level"]) == ("/api/v1/recommend", 200, "info")
+    assert 0 < logged["seconds"] < 60
+    assert SENTENCE not in server.log.read_text()
 
 
 def workers_of(server: Running) -> list[psutil.Process]:
