@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from citerec.corpus.matching import edition_name
+from citerec.errors import CiterecError
 from citerec.files.text import counted, printable
 from citerec.records import MARKER, Answer, Hit, Paper, why
 
@@ -78,6 +79,15 @@ def confirm(question: str, *, default: bool) -> bool:
 def note(line: str, style: str = "") -> None:
     """Prints a line without markup to standard error, so that answers can be piped."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False, style=style)
+
+
+def end_of_check(path: Path, faults: Iterable[str], remedy: str) -> None:
+    """Prints the faults that a check found, and raises a CiterecError if there are some."""
+    if listed := list(faults):
+        for fault in listed:
+            note(f"- {fault}")
+        raise CiterecError(f"{path} is damaged: {len(listed)} fault(s)", remedy)
+    say(f"{path}: whole. All its files agree.")
 
 
 def json_bytes(value: Any, *, indented: bool = False) -> bytes:

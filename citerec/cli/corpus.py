@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from citerec.cli import index as indexes
-from citerec.cli.console import confirm, note, say, size_in_words
+from citerec.cli.console import confirm, end_of_check, note, say, size_in_words
 from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_paths, option_group
 from citerec.corpus.ingest import merge_corpora
 from citerec.errors import InputError, UsageError
@@ -168,6 +168,18 @@ def update(
     say(f"{folder} {state}: {after.papers:,} papers, {before.papers:,} before.")
     if index_path:
         indexes.add(index_path, (folder,))
+
+
+def verify(folder: Path, /) -> None:
+    """Check that no file of a fetched FOLDER is missing or damaged.
+
+    Example: citerec corpus verify corpora/s2ag
+
+    Args:
+        folder: The folder.
+    """
+    with progress_bar() as on_progress:
+        end_of_check(folder, fetch.FetchedCorpus.read(folder).faults(on_progress), f"Remove it, and fetch it again: citerec corpus get … --out {folder}")
 
 
 def merge(

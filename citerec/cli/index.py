@@ -13,8 +13,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from citerec.cli import options
-from citerec.cli.console import give, note, parts_of, say, size_in_words, table_of
-from citerec.errors import CiterecError, IndexUnusableError, UsageError
+from citerec.cli.console import end_of_check, give, note, parts_of, say, size_in_words, table_of
+from citerec.errors import IndexUnusableError, UsageError
 from citerec.evaluation.tables import Table, left, right
 from citerec.files.addresses import path_of
 from citerec.files.parallel import available_processors
@@ -308,14 +308,7 @@ def verify(index: options.Index = None, /) -> None:
     """
     path = find_index(index)
     with progress_bar() as on_progress:
-        faults = faults_of(path, on_progress)
-    if not faults:
-        say(f"{path}: whole. Store, words, vectors and manifest agree.")
-        return
-    for fault in faults:
-        note(f"- {fault}")
-    again = f"Build it again: citerec index build … --out {path}"
-    raise CiterecError(f"{path} is damaged: {len(faults)} fault(s)", again)
+        end_of_check(path, faults_of(path, on_progress), f"Build it again: citerec index build … --out {path}")
 
 
 def demo(*, out: options.Out = INDEXES / "demo") -> None:

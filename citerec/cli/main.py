@@ -38,7 +38,7 @@ _ON_TOP = {
 _IN_GROUPS = {
     "bib": ("add",),
     "contexts": ("extract", "split"),
-    "corpus": ("get", "merge", "show", "update"),
+    "corpus": ("get", "merge", "show", "update", "verify"),
     "diagnostics": ("build", "label", "review", "show"),
     "index": ("add", "build", "encode", "enrich", "info", "remove", "verify"),
     "train": ("confidence", "dense", "fusion", "ltr", "reranker", "static", "tagger", "writer"),

@@ -730,6 +730,21 @@ class FetchedCorpus(BaseModel):
                 if part.kept:
                     yield self.folder / step.folder / part.dataset / part.name, part
 
+    def faults(self, on_progress: Progress = no_progress) -> Iterator[str]:
+        """What is wrong with its files, by their sizes, their records, and the checksum that gzip keeps in each."""
+        files = list(self.files())
+        for number, (path, part) in enumerate(files):
+            on_progress("checking", number, len(files))
+            try:
+                size = path.stat().st_size
+                with gzip.open(path) as lines:
+                    count = sum(1 for _ in lines)
+            except (OSError, EOFError, zlib.error) as error:
+                yield f"{path} cannot be read ({error})"
+                continue
+            if (size, count) != (part.size, part.kept):
+                yield f"{path} has {size:,} bytes and {count:,} records, not {part.size:,} and {part.kept:,}"
+
     def write(self, folder: Path) -> None:
         """Writes the manifest to a folder."""
         write_bytes(folder / CORPUS, self.model_dump_json(indent=2).encode() + b"\n")

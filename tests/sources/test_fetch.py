@@ -66,6 +66,11 @@ def test_a_release_is_kept_as_it_is(server: S2agServer, tmp_path: Path) -> None:
         get(server, tmp_path / "other")
     with pytest.raises(InputError, match="corpus update"):
         get(server, tmp_path / "cs", PHYSICS)
+    assert list(made.faults()) == []
+    (first, _), (second, _), *_ = made.files()
+    first.write_bytes(first.read_bytes()[:-20])
+    second.unlink()
+    assert [fault.split(" cannot be read")[0] for fault in made.faults()] == [str(first), str(second)]
     for damaged in (b'{"kind": "corpus"', b'{"kind": "corpus", "version": 1, "base": 3, "shards": [{"path": 3}]}'):
         (tmp_path / "cs/corpus.json").write_bytes(damaged)
         with pytest.raises(InputError, match="damaged"):
