@@ -9,7 +9,7 @@ from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing, 
 _TOKEN = re.compile(
     r"(?P<hidden>^[ \t]*+\#\+begin_(?P<block>src|example|export|comment)\b(?:(?!\#\+end_(?P=block))[\s\S])*+"
     r"(?:\#\+end_(?P=block)|\Z)|^[ \t]*+\#(?!\+)[^\n]*+|~[^~\n]*+~|(?<![\w])=[^=\n]++=(?![\w])|\$[^$\n]++\$"
-    r"|\\\[[\s\S]*?\\\]|\\\([^\n]*?\\\))"
+    r"|\\\[(?:(?!\\[\[\]])[\s\S])*+\\\]|\\\((?:(?!\\[()])[^\n])*+\\\))"
     r"|^[ \t]*+\#\+(?P<name>\w++):[ \t]*+(?P<value>[^\n]*+)"
     r"|^\*++[ \t]++(?P<heading>[^\n]*+)"
     r"|\[cite(?P<style>/[\w/-]*+)?:(?P<group>[^\[\]]*+)\]"
