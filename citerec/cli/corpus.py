@@ -178,8 +178,9 @@ def verify(folder: Path, /) -> None:
     Args:
         folder: The folder.
     """
+    again = f"Remove it, and fetch it again: citerec corpus get … --out {folder}"
     with progress_bar() as on_progress:
-        end_of_check(folder, fetch.FetchedCorpus.read(folder).faults(on_progress), f"Remove it, and fetch it again: citerec corpus get … --out {folder}")
+        end_of_check(folder, fetch.FetchedCorpus.read(folder).faults(on_progress), again)
 
 
 def merge(

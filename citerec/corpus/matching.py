@@ -147,7 +147,8 @@ def folded(papers: Sequence[Paper], k: int) -> list[list[int]]:
     by_word: dict[str, list[list[int]]] = defaultdict(list)
     for place, paper in enumerate(papers):
         words = _content(paper.title)
-        ends = {words[0], words[-1], "".join(words)} if words else set()
+        has_title = words and len(_words(paper.title)) >= _FEWEST_WORDS  # others are no editions of anything
+        ends = {words[0], words[-1], "".join(words)} if has_title else set()
         near = [group for word in sorted(ends) for group in by_word[word]]
         editions = next((group for group in near if any(same_work(papers[other], paper) for other in group)), None)
         if editions is None:
@@ -172,7 +173,7 @@ def same_work(first: Paper, second: Paper) -> bool:
     if min(len(words), len(others)) < _FEWEST_WORDS:
         return False
     apart = 0 if first.year is None or second.year is None else abs(first.year - second.year)
-    names, theirs = _surnames(first), _surnames(second)
+    names, theirs = _surnames(first.authors), _surnames(second.authors)
     if "".join(words) == "".join(others):
         if not names or not theirs:  # "Guidelines for Submissions" come every year
             return apart == 0
@@ -222,9 +223,10 @@ def _alike(first: str, second: str) -> bool:
     return Levenshtein.distance(*pairs[0]) <= 1
 
 
-def _surnames(paper: Paper) -> list[str]:
+@lru_cache(_KEPT)
+def _surnames(authors: Sequence[str]) -> list[str]:
     # "Wang, Li" and "Li Wang"
-    names = (plain_title(author.partition(",")[0] if "," in author else author).split() for author in paper.authors)
+    names = (plain_title(author.partition(",")[0] if "," in author else author).split() for author in authors)
     return [name[-1] for name in names if name]
 
 

@@ -3,7 +3,6 @@
 Each check is a function: its name is the code of what it finds.
 """
 
-import difflib
 import os
 import re
 from collections import defaultdict
@@ -351,6 +350,8 @@ def _result(finding: Finding, root: Path) -> dict[str, Any]:
     }
 
 
+_KEY_OF_ENTRY = re.compile(r"[{(]\s*([^\s,{}()]+)\s*,")
+_NEAR_KEY = 60  # of 100
 _CROSS_REFERENCE = re.compile(r"(?:fig|tbl|tab|sec|eq|lst|thm|def|lem|exm)[-:]")  # of pandoc and Quarto
 _CROSSREF = re.compile(r"\bcrossref\s*=\s*[{\"]\s*([^\s,{}\"]+)", re.IGNORECASE)
 
@@ -375,15 +376,18 @@ def key_unknown(material: Material) -> Problems:
 
     A cross-reference of Markdown, such as `@fig-one`, is no citation.
     """
+    from rapidfuzz import fuzz, process  # most drafts have no such key, and it takes a moment to load
+
     if not material.bibliography.is_whole:
         return
     unread = " ".join(material.source(path).text for path in {one.path for one in material.bibliography.unread})
+    keys, broken = list(material.entries), set(_KEY_OF_ENTRY.findall(unread))
     for cited in material.draft.cited:
         if cited.key in material.entries or (is_markdown(cited.path) and _CROSS_REFERENCE.match(cited.key)):
             continue
-        near = difflib.get_close_matches(cited.key, material.entries)
+        near = [key for key, *_ in process.extract(cited.key, keys, scorer=fuzz.ratio, limit=3, score_cutoff=_NEAR_KEY)]
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Add its entry, or correct the key."
-        if re.search(rf"[{{(]\s*{re.escape(cited.key)}\s*,", unread):
+        if cited.key in broken:
             remedy = "Its entry cannot be read: correct that."
         yield _at_key(material, cited), f"{cited.key} has no entry in the bibliography", remedy
 
@@ -678,11 +682,14 @@ def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
     for paragraph in material.draft.paragraphs:
         sentences = draft_sentences(paragraph.text)
         for at, sentence in enumerate(sentences):
-            before, after = (" ".join(one.text for one in part) for part in (sentences[:at], sentences[at + 1 :]))
+            keys = dict.fromkeys(key for key in sentence.keys if key in papers and only in ("", key))
+            if not keys:
+                continue
+            around = sentences[max(0, at - _AROUND) : at], sentences[at + 1 : at + _AROUND]
+            before, after = (" ".join(one.text for one in part) for part in around)
             claim = _BEFORE_SIGN.sub("", sentence.text)  # where the citation was
             context = Context(text=sentence.marked, before=before[-_AROUND:], after=after[:_AROUND])
-            keys = dict.fromkeys(key for key in sentence.keys if key in papers and only in ("", key))
-            fits = library.fit(context) if keys else {}
+            fits = library.fit(context)
             for key in keys:
                 says, supports = supporting_sentence(claim, papers[key])
                 fit = fits.get(key)

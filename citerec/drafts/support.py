@@ -7,8 +7,8 @@ Both by logistic regression over a few pieces of evidence, standardised. `benchm
 import functools
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from citerec.contexts.split import splitter
 from citerec.corpus.citation_keys import parts_of
 from citerec.drafts.base import Place
-from citerec.index.columns import words_in
+from citerec.index.columns import Rows, words_in
 from citerec.models.encoder import Encoder
 from citerec.models.find import SHIPPED_ENCODER
 from citerec.records import MARKER, Context, Paper
@@ -107,16 +107,20 @@ class Support:
 
     def __init__(self, papers: Sequence[Paper]) -> None:
         self.papers, self._encoder = papers, shipped_encoder()
-        self._titles = [frozenset(words_in(paper.title)) for paper in papers]
-        self._abstracts = [frozenset(words_in(paper.abstract or "")) for paper in papers]
+        titles = [frozenset(words_in(paper.title)) for paper in papers]
+        stems = [*map(_stems, titles)]
         self.vectors = self._encoder.encode([f"{paper.title}. {paper.abstract or ''}" for paper in papers])
         self._title_vectors = self._encoder.encode([paper.title or "." for paper in papers])
-        self._stems = [_stems(words) for words in self._titles]
-        self._counts = Counter(one for words in (*self._titles, *self._stems) for one in words)
-        self._names = [
+        self._counts = Counter(one for words in (*titles, *stems) for one in words)
+        self._of_titles = np.array([self._sum(words) or 1.0 for words in titles])
+        self._of_stems = np.array([self._sum(words) or 1.0 for words in stems])
+        self._titles, self._stems = _postings(titles), _postings(stems)
+        texts = zip(titles, papers, strict=True)
+        self._texts = _postings([title.union(words_in(paper.abstract or "")) for title, paper in texts])
+        self._names = _postings(
             {family.split()[-1].casefold() for name in paper.authors if (family := parts_of(name)[1])}
             for paper in papers
-        ]
+        )
 
     def evidence(self, context: Context) -> Floats:
         """The evidence that each paper of the library fits a context, (papers, len(FIT)).
@@ -129,27 +133,25 @@ class Support:
         spread = max(float(cosines.std()), 1e-6)
         rank = (-cosines).argsort().argsort() / max(1, len(cosines))
         own, near = frozenset(words_in(context.text)), frozenset(words_in(around))
-        of_own, stems = sum(map(self._weight, own)) or 1.0, _stems(own)
         named = {name.casefold() for name in _CAPITAL.findall(context.text)}
-        rows = [
-            (
-                self._share(title & own, title),
-                self._share(title & near, title),
-                max(map(self._weight, title & own), default=0.0),
-                sum(map(self._weight, (title | abstract) & own)) / of_own,
-                float(not names.isdisjoint(named)),
-                self._share(of_title & stems, of_title),
-            )
-            for title, abstract, names, of_title in zip(
-                self._titles, self._abstracts, self._names, self._stems, strict=True
-            )
+        rarest = np.zeros(len(self.papers))
+        for word in own & self._titles.keys():
+            rows = self._titles[word]
+            rarest[rows] = np.maximum(rarest[rows], self._weight(word))
+        shared = [
+            self._sums(self._titles, own) / self._of_titles,
+            self._sums(self._titles, near) / self._of_titles,
+            rarest,
+            self._sums(self._texts, own) / (self._sum(own) or 1.0),
+            self._sums(self._names, named) > 0,
+            self._sums(self._stems, _stems(own)) / self._of_stems,
         ]
         before = context.text.partition(MARKER)[0].split()
         parts = self._encoder.encode([" ".join(before[-many:]) or "." for many in _NEAR])
         nearest = (self._title_vectors @ parts.T).max(axis=1)
         dense = [cosines, (cosines - cosines.mean()) / spread, np.log(rank + 0.01)]
         last = (nearest - nearest.mean()) / max(float(nearest.std()), 1e-6)
-        return np.concatenate([np.stack(dense, axis=1), np.array(rows), last[:, None]], axis=1)
+        return np.stack([*dense, *shared, last], axis=1)
 
     def fit(self, context: Context) -> dict[str, float]:
         """How probable it is that each paper of the library is cited there, by id; empty if it is too small to tell."""
@@ -165,8 +167,24 @@ class Support:
     def _weight(self, word: str) -> float:
         return math.log((len(self.papers) + 1) / (self._counts[word] + 0.5))
 
-    def _share(self, words: frozenset[str], of: frozenset[str]) -> float:
-        return sum(map(self._weight, words)) / (sum(map(self._weight, of)) or 1.0)
+    def _sum(self, words: Iterable[str]) -> float:
+        return sum(map(self._weight, words))
+
+    def _sums(self, postings: Mapping[str, Rows], words: Set[str]) -> Floats:
+        """For each paper the weights of those words that it has, (papers,)."""
+        sums = np.zeros(len(self.papers))
+        for word in words & postings.keys():
+            sums[postings[word]] += self._weight(word)
+        return sums
+
+
+def _postings(words: Iterable[Iterable[str]]) -> dict[str, Rows]:
+    """For each word the rows of the papers that have it."""
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, of_one in enumerate(words):
+        for word in of_one:
+            rows[word].append(row)
+    return {word: np.array(having) for word, having in rows.items()}
 
 
 def _stems(words: Iterable[str]) -> frozenset[str]:

@@ -59,7 +59,7 @@ from citerec.write.drafting import draft_json, in_draft, with_citations
 
 PAGE = Path(__file__).parent / "page"
 _BIBLIOGRAPHY = Path("refs.bib")
-_MOST_PLACES = 200
+_MOST_PLACES, _MOST_KEYS = 200, 5000
 
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}")
 _request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
@@ -215,6 +215,8 @@ def _filling(request: schemas.DraftRequest, call: Call, *, match: bool = True, *
         filling = Filling(path, _BIBLIOGRAPHY, files, find, **options)
         if (places := len(filling.draft.places)) > _MOST_PLACES:
             raise RequestError(f"the draft has {places:,} places, more than {_MOST_PLACES}", "Send a part of it.")
+        if (keys := len(filling.draft.cited)) > _MOST_KEYS:
+            raise RequestError(f"the draft cites {keys:,} keys, more than {_MOST_KEYS:,}", "Send a part of it.")
         if (place := getattr(request, "place", None)) is not None and place >= places:
             raise RequestError(f"there is no place {place}", f"The draft has {places} places; the first one is 0.")
         yield filling

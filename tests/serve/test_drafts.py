@@ -130,6 +130,7 @@ def test_limits(client: httpx.Client) -> None:
     assert "text: string should have at most 300000 characters" in refused(client, "", text="a" * 300_001)
     assert "bibliography: string should have at most" in refused(client, "", bibliography="a" * 300_001)
     assert "201 places" in refused(client, "", text="A <REF>. " * 201)
+    assert "5,001 keys" in refused(client, "", text=f"\\cite{{{','.join(map(str, range(5001)))}}}", name="paper.tex")
     assert "k: input should be less than or equal to 100" in refused(client, "/recommend", place=0, k=101)
     assert "send its text" in refused(client, "", name="refs.bib").lower()
     for text in (HTML, "\\title{" * 3000, "[" + "@" * 20_000, "<!--" * 5000, "~" * 50_000):
