@@ -109,7 +109,7 @@ def confidence(
     chosen: options.Searching = options.Searching(),
     limit: options.Count = 5000,
 ) -> None:
-    """Calibrate how sure a system is of its answers, for `recommend --min-confidence`.
+    """Calibrate how sure a system is of its answers: its verdicts, and `recommend --min-confidence`.
 
     It learns from the scores of the first ten papers how probable it is that the first is right, and
     that one of the ten is. Give contexts that the system did not learn from: a few hundred at least.
@@ -185,6 +185,7 @@ def ltr(
     portable: bool = False,
     out: learning.OutOfIndex = None,
     system: options.System = None,
+    workers: options.Workers = None,
     tuning: options.Tuning = options.Tuning(),
 ) -> None:
     """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
@@ -219,7 +220,8 @@ def ltr(
     further = [ranking.Source(folder, settings.of(Choice, path=file, limit=limit)) for folder, file in also]
     sources = [ranking.Source(path, settings.of(Choice, path=contexts or path, dev=dev, limit=limit)), *further]
     with progress_bar() as on_progress:
-        manifest = ranking.train_ltr(sources, place, settings.of(ranking.LtrOptions, system=system), on_progress)
+        how = settings.of(ranking.LtrOptions, system=system)
+        manifest = ranking.train_ltr(sources, place, how, on_progress, workers)
     before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
     say(f"{place} trained on {manifest.training['trained_on']:,} contexts: mrr@10 {after:.3f}, {before:.3f} before.")
     gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]

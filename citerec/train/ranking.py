@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,14 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import platformdirs
 
 from citerec.contexts.markers import marked
 from citerec.contexts.provenance import NOTHING, PROVENANCE, Provenance, digest, folded
 from citerec.errors import InputError, SettingsError
 from citerec.evaluation.metrics import parse_metrics
-from citerec.files.hashing import hash_sample
+from citerec.files.hashing import digest_of, hash_sample
+from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress, no_progress
-from citerec.files.writing import Kind
+from citerec.files.writing import Kind, writing_file
 from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
@@ -31,6 +34,7 @@ from citerec.retrieve.words import WithheldCitances, WordsRetriever, withheld
 from citerec.settings import Amount, Positive, Share
 from citerec.systems import Recipe
 from citerec.train.groups import REPEATABLE, Choice, citing_paper, mean_scores, read_cited, write_model
+from citerec.version import __version__
 
 OWN = "the citing sentences of the index"
 """What a manifest calls them."""
@@ -38,6 +42,8 @@ OWN = "the citing sentences of the index"
 LEAST_SENTENCES = 500
 """Citing sentences under which a ranker is not learnt from an index: docs/train.md has the figures."""
 
+_TASK, _KEPT = 250, 4
+"""How many contexts a process searches at a time; and of how many sides of trainings the examples are kept."""
 _SPARE = 4  # sentences read for each that is asked for: some have no cited paper among the candidates
 
 _BY_CITATIONS = ("draft_cocited", "draft_coupled")  # signals that an index without citing sentences lacks
@@ -71,6 +77,7 @@ def examples_of(
     seed: int,
     *,
     portable: bool,
+    parallelism: Parallelism = HERE,
     on_progress: Callable[[float, float], object] = lambda _done, _whole: None,
 ) -> list[Example]:
     """The examples of some contexts; those whose cited papers are not among the candidates are left out.
@@ -81,6 +88,7 @@ def examples_of(
         depth: How many candidates each gets.
         seed: Seed of what is withheld, and of drafts.
         portable: Whether the ranker is for other indexes, which may have no citances at all.
+        parallelism: How many processes search.
         on_progress: Called with how many were searched, and how many there are.
     """
     turns: tuple[tuple[View, ...], ...] = _OF_INDEX_WITHOUT_CITANCES
@@ -91,23 +99,53 @@ def examples_of(
         for view in views:
             if (one := draft if view[0] else replace(context, cited_before=None)) is not None:
                 seen[view].append(one)
-    k, whole, done = min(depth, recommender.manifest.counts.papers), sum(map(len, seen.values())), itertools.count()
-    examples = []
+    work = functools.partial(_examples_of_part, recommender, min(depth, recommender.manifest.counts.papers), seed)
+    tasks = [(view, part) for view in sorted(seen) for part in in_parts(seen[view], _TASK)]
+    parts: dict[int, list[Example]] = {}
+    with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
+        for number, examples in outcomes:
+            parts[number] = examples
+            on_progress(len(parts), len(tasks))
+    return [example for number in sorted(parts) for example in parts[number]]
 
-    def changed(retriever: Retriever, share: float) -> Retriever:
+
+def _examples_of_part(
+    recommender: Recommender, k: int, seed: int, task: tuple[View, Sequence[Context]]
+) -> list[Example]:
+    (_, share), contexts = task
+
+    def changed(retriever: Retriever) -> Retriever:
         return WithheldCitances(retriever, share, seed) if isinstance(retriever, WordsRetriever) else retriever
 
-    for view in sorted(seen):
-        _, share = view
-        system = recommender.with_retrievers(functools.partial(changed, share=share))
-        for topic, candidates in system.candidates(system.topics(seen[view]), k):
-            on_progress(next(done), whole)
-            cited = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
-            if cited.any():
-                uncited = withheld(topic, candidates.rows, share, seed)
-                by_citations = {name: np.where(uncited, np.nan, candidates.signal(name)) for name in _BY_CITATIONS}
-                candidates = replace(candidates, signals={**candidates.signals, **by_citations})
-                examples.append(Example(ltr.features_of(topic, candidates, uncited), cited))
+    system, examples = recommender.with_retrievers(changed), []
+    for topic, candidates in system.candidates(system.topics(contexts), k):
+        cited = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
+        if cited.any():
+            uncited = withheld(topic, candidates.rows, share, seed)
+            by_citations = {name: np.where(uncited, np.nan, candidates.signal(name)) for name in _BY_CITATIONS}
+            candidates = replace(candidates, signals={**candidates.signals, **by_citations})
+            examples.append(Example(ltr.features_of(topic, candidates, uncited), cited))
+    return examples
+
+
+def kept_examples(key: str, make: Callable[[], list[Example]]) -> list[Example]:
+    """Examples that were made before under a key, or else are made and kept: the search takes most of a training.
+
+    A training with other settings of the trees has the same ones. Those of the last few keys stay in the user's cache.
+    """
+    folder = platformdirs.user_cache_path("citerec") / "examples"
+    path = folder / f"{key}.npz"
+    with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile), np.load(path) as kept:
+        ends = np.cumsum(kept["lengths"])[:-1]
+        pairs = zip(np.split(kept["features"], ends), np.split(kept["cited"], ends), strict=True)
+        return [Example(*pair) for pair in pairs]
+    if examples := make():
+        folder.mkdir(parents=True, exist_ok=True)
+        features, cited = (np.concatenate(column) for column in zip(*examples, strict=True))
+        with contextlib.suppress(OSError), writing_file(path) as partial, partial.open("wb") as file:
+            np.savez(file, features=features, cited=cited, lengths=[len(one.cited) for one in examples])
+        for old in sorted(folder.glob("*.npz"), key=lambda one: one.stat().st_mtime)[:-_KEPT]:
+            old.unlink(missing_ok=True)
     return examples
 
 
@@ -223,14 +261,19 @@ class Source:
 
 
 def train_ltr(
-    sources: Sequence[Source], out: Path, options: LtrOptions | None = None, on_progress: Progress = no_progress
+    sources: Sequence[Source],
+    out: Path,
+    options: LtrOptions | None = None,
+    on_progress: Progress = no_progress,
+    parallelism: Parallelism = HERE,
 ) -> LtrManifest:
     """Learns a ranker from contexts and writes it to `out`.
 
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
     The contexts of dev decide when to stop. Each context is seen more than once (`examples_of`): as it is,
-    with the citing sentences of half of the papers withheld, and in a draft.
+    with the citing sentences of half of the papers withheld, and in a draft. `parallelism` says how many processes
+    search.
 
     Raises:
         SourceError: A file cannot be read.
@@ -241,13 +284,17 @@ def train_ltr(
     recipe = Recipe.load(options.system).without_rerankers()
     depth, seed = recipe.settings_of(LtrReranker).depth, sources[0].choice.seed
     sides: dict[str, list[Example]] = {"train": [], "dev": []}
-    provenance, fingerprints = NOTHING, []
+    provenance, fingerprints, learnt_from = NOTHING, [], 0
     for source in sources:
         contexts = source.contexts()
+        learnt_from += len(contexts[0])
         with Recommender.open(source.index, recipe) as recommender:
             for (name, examples), of_side in zip(sides.items(), contexts, strict=True):
+                how: dict[str, Any] = {"portable": options.portable, "parallelism": parallelism}
                 hook = functools.partial(on_progress, f"searching, {name}")
-                examples += examples_of(recommender, of_side, depth, seed, portable=options.portable, on_progress=hook)
+                make = functools.partial(examples_of, recommender, of_side, depth, seed, **how, on_progress=hook)
+                same = [__version__, recommender.made_for, depth, seed, options.portable, *of_side]
+                examples += kept_examples(digest_of(same), make)
             fingerprints.append(recommender.manifest.fingerprint)
             provenance |= Provenance.of(*contexts) | recommender.provenance
     facts = [source.facts() for source in sources]
@@ -274,7 +321,8 @@ def train_ltr(
     dev = {"contexts": len(sides["dev"]), "mrr@10": mrr(learned)}
     dev["mrr@10 before"] = mrr(lambda rows: rows[:, _columns(["fused"])[0]])
     about = asdict(options) | (facts[0] if len(facts) == 1 else {"sources": facts})
-    about |= {"seed": seed, "trained_on": len(sides["train"]), "trees": trees.best_iteration or trees.num_trees()}
+    about |= {"seed": seed, "trained_on": learnt_from, "examples": len(sides["train"])}
+    about |= {"trees": trees.best_iteration or trees.num_trees()}
     gain = {name: round(float(one / gains.sum()), 5) for name, one in zip(features, gains, strict=True)}
     origin = {"corpus": "+".join(fingerprints), "system": options.system, "depth": depth}
     manifest = LtrManifest(**origin, features=features, start=start, gain=gain, training=about, dev=dev)

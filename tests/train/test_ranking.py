@@ -50,17 +50,24 @@ def ranker(most_cited: Path, hybrid_index: Path, tmp_path_factory: pytest.TempPa
 
 
 def test_it_learns_which_papers_are_cited_the_same_each_time_and_an_index_that_has_it_uses_it(
-    ranker: Path, most_cited: Path, hybrid_index: Path, tmp_path: Path
+    ranker: Path, most_cited: Path, hybrid_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     manifest = LtrReranker(ranker).manifest
     assert manifest.dev["mrr@10"] > manifest.dev["mrr@10 before"] + 0.2
     assert max(manifest.gain, key=manifest.gain.__getitem__) == "citations rank"
     assert manifest.features == tuple(FEATURES)
     shutil.copytree(hybrid_index, index := tmp_path / "index")
     source = Source(index, Choice(most_cited, dev_share=0.3))
-    train_ltr([source], trained_of(index, "ltr"), LtrOptions(rounds=40), no_progress)
+    train_ltr([source], trained_of(index, "ltr"), LtrOptions(rounds=40), no_progress, parallelism=2)
     assert (trained_of(index, "ltr") / "model.txt").read_bytes() == (ranker / "model.txt").read_bytes()
     assert default_system(index) == "hybrid+ltr"
+    with monkeypatch.context() as patch:  # what was searched once serves other settings too
+        patch.setattr(Recommender, "candidates", None)
+        again = train_ltr([source], tmp_path / "again", LtrOptions(rounds=30, leaves=7), no_progress)
+    assert (again.training["trained_on"], again.training["examples"]) == tuple(
+        manifest.training[name] for name in ("trained_on", "examples")
+    )
     with Recommender.open(index) as recommender:
         assert recommender.recipe.rerankers == ("ltr",)
         assert all(hit.reasons for hit in recommender.search(next(read_contexts(most_cited)), 5, explain=True))
