@@ -612,6 +612,18 @@ class Index:
         """The system used by default: the best that the index supports."""
         return default_system(self.path)
 
+    def __getitem__(self, paper_id: str | int) -> Paper:
+        """The record of an id; KeyError if the index has none."""
+        return self.papers([paper_id])[str(paper_id)]
+
+    def __iter__(self) -> Iterator[Paper]:
+        """All records, in order of id, read as they are needed."""
+        with closing(open_store(self.path)) as store:
+            yield from store.all_papers()
+
+    def __contains__(self, paper_id: str | int) -> bool:
+        return bool(self.papers([paper_id]))
+
     def __len__(self) -> int:
         return self.manifest.counts.papers
 

@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from citerec.cli.console import counts_table, headline, note, say, with_marker
-from citerec.cli.options import Address, IndexPath, Model, Tuning, Work, working
+from citerec.cli.options import Address, IndexPath, IntentTagger, Model, Tuning, Work, intents_of, working
 from citerec.contexts.read import read_contexts
 from citerec.diagnostics import families, review as reviewing, sets
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
@@ -81,6 +81,7 @@ def label(
     index: IndexPath = None,
     out: _Out,
     spacy_model: _SpacyModel = None,
+    tagger: IntentTagger = None,
     tuning: Tuning = Tuning(),
 ) -> None:
     """Make a diagnostic set from CONTEXTS: label each with every stratum that the data allow.
@@ -98,7 +99,7 @@ def label(
     path, place = find_index(index), sets.place_for(out)
     sets.SET.check_place(place)
     manifest, store = manifest_and_store(path)
-    read = list(read_contexts(contexts, cited=True))
+    read = intents_of(read_contexts(contexts, cited=True), tagger)
     model = _tagger(spacy_model)
     with progress_bar() as on_progress:
         labelled = families.label_contexts(

@@ -54,6 +54,7 @@ def evaluate(
     set_name: Annotated[str | None, Parameter(name="--set", metavar="NAME")] = None,
     contexts: Path | None = None,
     qrels: options.File = None,
+    tagger: options.IntentTagger = None,
     systems: Annotated[tuple[str, ...], Parameter(name="--system", metavar="NAME|FILE")] = (),
     runs: Annotated[tuple[str, ...], Parameter(name="--run", metavar="[NAME=]FILE")] = (),
     changes: options.Assigned = options.Assigned(),
@@ -85,12 +86,13 @@ def evaluate(
     """
     from citerec.evaluation.evaluate import evaluate as measured
 
-    options.refuse_without("--contexts", contexts, qrels=qrels)
+    options.refuse_without("--contexts", contexts, qrels=qrels, tagger=tagger)
     what, families = _what(identifiers, set_name, contexts)
-    if contexts and qrels:
-        from citerec.contexts.read import read_queries
+    if contexts and (qrels or tagger):
+        from citerec.contexts.read import read_contexts, read_queries
 
-        what = list(read_queries(contexts, qrels))
+        read = read_queries(contexts, qrels) if qrels or contexts.is_dir() else read_contexts(contexts, cited=True)
+        what = options.intents_of(read, tagger)
     named = _named(systems, runs, changes.changes())
     _check_place(out)
     with options.working(on, workers, here=1) as (parallelism, on_progress):

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 from citerec.cli.main import PRINT_CONFIG
 from citerec.errors import SettingsError, UsageError
 from citerec.files.progress import Progress, progress_bar
-from citerec.records import Filters
+from citerec.records import Context, Filters
 
 if TYPE_CHECKING:
     from citerec.drafts.online import OnlineSettings
@@ -95,6 +95,8 @@ KeyPattern = Annotated[str, Parameter(metavar="PATTERN", show_default=False, hel
 _ON = """Where the work is done, if not in processes of this machine: ray, a Ray of this machine; ray://HOST:PORT
 or HOST:PORT, a Ray cluster (docs/scale.md). --workers is then how many tasks run at once."""
 On = Annotated[str | None, Parameter(metavar="ray|ADDRESS", help=_ON)]
+_TAGGER = "Label the intents that contexts do not have by this tagger, made by train tagger (SciCite, ACL-ARC)."
+IntentTagger = Annotated[Model, Parameter(name="--tagger", help=_TAGGER)]
 _INPUT = """What to write from: abstracts or full texts of the cited papers and of the paper that is written, as in
 OARelatedWork: abstracts, full, oracle and others (docs/writing.md). Full texts of `oracle` inputs are cut by looking at
 the target."""
@@ -328,6 +330,15 @@ class Settings:
 def _fields_of(kind: type) -> dict[str, Any]:
     """The fields of options by name."""
     return getattr(kind, "model_fields", None) or {field.name: field for field in fields(kind) if field.init}
+
+
+def intents_of(contexts: Iterable[Context], tagger: str | None) -> list[Context]:
+    """The contexts, those without an intent with that of a tagger, if one is given."""
+    if tagger is None:
+        return list(contexts)
+    from citerec.discourse.tagger import open_tagger, with_intents
+
+    return with_intents(contexts, open_tagger(tagger))
 
 
 def refuse_without(option: str, value: object, **others: object) -> None:

@@ -41,6 +41,9 @@ from citerec.files.writing import alone, beside, writing_file
 from citerec.records import Citation, Context, Paper
 from citerec.settings import Natural, Positive
 
+ANY_COUNT = "any"
+"""The group of all citation counts, in cells of papers that are not told apart by them."""
+
 SPARE = 5
 """Contexts kept for each class of a cell, to replace those that a reviewer rejects."""
 
@@ -467,10 +470,7 @@ class _Build:
         self.bounds = families.compute_bounds([], census, self.options.field_shares)
         if self.bounds.field is None:
             raise InputError("the papers name no fields of study", "Sampling goes by field: give S2AG's papers.")
-        if self.bounds.citation_count is None:
-            remedy = "Sampling goes by citation count. To label all contexts instead: citerec diagnostics label"
-            raise InputError("too few papers have a citation count and a year for groups of citation counts", remedy)
-        least = families.strata()["citation_count"]["least"]
+        least = families.strata()["citation_count"]["least"] if self.bounds.citation_count else 0
         for (name, year, count), papers in census.items():
             in_strata = name and families.group_of("year", year) and (count or 0) >= least
             self.funnel.update(papers=papers, in_strata=papers if in_strata else 0)
@@ -522,7 +522,7 @@ class _Build:
         if not self.funnel["eligible"]:
             raise InputError(
                 f"of {self.funnel['cited']:,} papers that the texts cite, the corpus has {self.funnel['known']:,}, "
-                "and none has a title, authors, venue, field, year and citation count that sampling needs",
+                "and none has a title, authors, venue, field and year (and citation count) that sampling needs",
                 "Are papers and texts of one release? To label contexts as they are: citerec diagnostics label",
             )
         self.tables.create_function("most", 1, most.get)
@@ -695,10 +695,11 @@ class _Build:
 def _cell_of(paper: Paper, bounds: families.Bounds) -> Cell | None:
     """The cell of a paper; None if it is in none, or lacks metadata that a usable citation needs.
 
-    A usable citation is of a paper whose title, authors and venue are known (Maharjan 3.2.2, step 2).
+    A usable citation is of a paper whose title, authors and venue are known (Maharjan 3.2.2, step 2). Where too few
+    papers have a citation count, a cell has those of all counts.
     """
     years = families.group_of("year", paper.year)
-    group = bounds.citation_count and bounds.citation_count.group_of_paper(paper)
+    group = bounds.citation_count.group_of_paper(paper) if bounds.citation_count else ANY_COUNT
     is_whole = paper.title and paper.authors and paper.venue and paper.fields_of_study
     return Cell(paper.fields_of_study[0], years, group) if is_whole and years and group else None
 

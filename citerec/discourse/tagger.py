@@ -1,7 +1,8 @@
 """Opens taggers, also published ones with other names of labels; how often each label occurs in texts."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from citerec.discourse.linear import LinearTagger
 from citerec.errors import InputError
 from citerec.models.find import find_model
 from citerec.models.loading import read_model_manifest
+from citerec.records import MARKER, Context
 
 _PREFIX = re.compile(r"^[BIES][-_](?=.)")
 
@@ -98,6 +100,14 @@ def known_names(labels: Sequence[str]) -> dict[str, str] | None:
 
 def _folded(label: str) -> str:
     return re.sub(r"[\W_]", "", _PREFIX.sub("", label)).casefold()
+
+
+def with_intents(contexts: Iterable[Context], tagger: Tagger) -> list[Context]:
+    """The contexts; those whose intent is not known have the label of a tagger of citation intents."""
+    listed = list(contexts)
+    texts = [[one.text.replace(MARKER, one.marker or MARKER)] for one in listed]
+    labels = [label for (label,) in tagger.tag(texts)]
+    return [one if one.intent else replace(one, intent=label) for one, label in zip(listed, labels, strict=True)]
 
 
 def shares_of(tagger: Tagger, paragraphs: Sequence[Sequence[str]]) -> dict[str, float]:

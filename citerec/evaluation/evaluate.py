@@ -166,7 +166,7 @@ def labelled_contexts(
     if empty := [name for name in source.families if name not in infos]:
         raise InputError(
             f"no context of {source.name} has a class of {empty[0]}",
-            f"Choose another family: {', '.join(infos) or 'there is none'}.",
+            f"Choose another family{': ' * bool(infos)}{', '.join(infos)}. With --contexts, --tagger labels intents.",
         )
     unlabelled = (as_record(replace(context, labels={})) for context in source.contexts)
     facts = {

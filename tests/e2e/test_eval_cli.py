@@ -6,9 +6,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from citerec.discourse.classifier import TAGGER_DIRECTORY, TaggerManifest
+from citerec.discourse.linear import LinearTagger
 from tests.conftest import DEMO, Citerec, write_lines
+from tests.discourse.toy import sentences
 from tests.e2e.test_cli import one_line
 
 FIGURE = r"0\.\d{3} \[[\d.]+ [\d.]+\]"
@@ -108,3 +112,18 @@ def test_bad_contexts_and_runs(citerec_here: Citerec, indexed: Path) -> None:
 def test_wrong_arguments(citerec_here: Citerec, indexed: Path, arguments: list[str], parts: list[str]) -> None:
     (indexed / "x.trec").write_text("demo-001-1 Q0 900000001 1 2.0 x\n")
     one_line(citerec_here("eval", *arguments), 2, *parts)
+
+
+def test_intents_that_contexts_lack_are_given_by_a_tagger(citerec_here: Citerec, indexed: Path) -> None:
+    manifest = TaggerManifest(model="linear", scheme="scicite", labels=("background", "method", "result"))
+    with TAGGER_DIRECTORY.writing(indexed / "tagger") as partial:
+        LinearTagger.fit(sentences(), manifest, 0).save(partial)
+    contexts = [orjson.loads(line) | {"intent": None} for line in (DEMO / "contexts.jsonl").read_bytes().splitlines()]
+    file = write_lines(indexed / "mine.jsonl", contexts)
+    measured = ("eval", "--contexts", file, "--diagnostic", "intent", "--system", "bm25")
+    one_line(citerec_here(*measured), 2, "--tagger labels intents")
+    result = citerec_here(*measured, "--tagger", indexed / "tagger", code=0)
+    assert re.search(rf"^background +\d+ +{FIGURE}", result.stdout, re.MULTILINE), result.stdout
+    citerec_here("diagnostics", "label", file, "--out", "tagged", "--tagger", indexed / "tagger", code=0)
+    assert re.search(r"^tagged/intent +\d+ ", citerec_here("diagnostics", "show").stdout, re.MULTILINE)
+    one_line(citerec_here("eval", "--set", "tagged", "--tagger", indexed / "tagger"), 2, "goes with --contexts only")

@@ -134,6 +134,9 @@ def test_the_index_of_papers_in_memory_and_a_system_that_is_sent_to_an_index_of_
     papers = [Paper("1", "Okapi at TREC", year=1994), Paper("2", "Attention is all you need", year=2017)]
     index = Index.build(iter(papers), tmp_path / "index")
     assert (len(index), index.default_system, index.papers([1])["1"]) == (2, "hybrid+ltr", papers[0])
+    assert (list(index), index["1"], 1 in index, "none" in index) == (papers, papers[0], True, False)
+    with pytest.raises(KeyError):
+        index["none"]
     with index.recommender() as recommender:
         sent = pickle.dumps(recommender)
     index.add([Paper("3", "BERT", abstract="Attention in both directions.", year=2019)])

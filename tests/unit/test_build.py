@@ -168,3 +168,17 @@ def test_the_same_seed_gives_the_same_bytes(place: Path, s2_release: Path, tmp_p
     before = receipts()
     build(tmp_path / "mine", sources(s2_release))
     assert len(before) > 6 and receipts() == before
+
+
+def test_papers_without_citation_counts_are_sampled_by_field_and_years(s2_release: Path, tmp_path: Path) -> None:
+    lines = []
+    for path in sorted((s2_release / "papers").iterdir()):
+        for line in gzip.decompress(path.read_bytes()).splitlines():
+            with contextlib.suppress(orjson.JSONDecodeError, TypeError):
+                lines.append(orjson.loads(line) | {"citationcount": None})
+    papers = write_lines(tmp_path / "papers.jsonl", lines)
+    made = build(tmp_path / "mine", Sources([papers], [s2_release / "s2orc_v2"], [s2_release / "citations"]))
+    cells = [record["cell"] for record in made.records("contexts.jsonl")]
+    assert cells and {cell["citation_count"] for cell in cells} == {"any"}
+    assert len({(cell["field"], cell["years"]) for cell in cells}) > 1
+    assert not any(made.manifest.families["citation_count"].classes.values())
