@@ -123,7 +123,7 @@ def test_intents_that_contexts_lack_are_given_by_a_tagger(citerec_here: Citerec,
     measured = ("eval", "--contexts", file, "--diagnostic", "intent", "--system", "bm25")
     one_line(citerec_here(*measured), 2, "--tagger labels intents")
     result = citerec_here(*measured, "--tagger", indexed / "tagger", code=0)
-    assert re.search(rf"^background +\d+ +{FIGURE}", result.stdout, re.MULTILINE), result.stdout
+    assert re.search(rf"^method +\d+ +{FIGURE}", result.stdout, re.MULTILINE), result.stdout
     citerec_here("diagnostics", "label", file, "--out", "tagged", "--tagger", indexed / "tagger", code=0)
     assert re.search(r"^tagged/intent +\d+ ", citerec_here("diagnostics", "show").stdout, re.MULTILINE)
     one_line(citerec_here("eval", "--set", "tagged", "--tagger", indexed / "tagger"), 2, "goes with --contexts only")
