@@ -6,6 +6,7 @@ Example: citerec diagnostics show
 import getpass
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,14 +17,15 @@ from rich.padding import Padding
 from rich.text import Text
 
 from citerec.cli.console import counts_table, headline, note, say, with_marker
-from citerec.cli.options import Address, IndexPath, IntentTagger, Model, Tuning, Work, intents_of, working
-from citerec.contexts.read import read_contexts
+from citerec.cli.options import Address, IndexPath, IntentTagger, Model, Out, Tuning, Work, intents_of, working
+from citerec.contexts.read import read_contexts, write_queries
 from citerec.diagnostics import families, review as reviewing, sets
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.errors import InputError, UsageError
 from citerec.evaluation.tables import Column, Table, left, marked, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
+from citerec.files.writing import beside, remove, write_failures
 from citerec.index.manifest import find_index, manifest_and_store
 from citerec.records import MARKER
 from citerec.settings import DIAGNOSTICS
@@ -165,6 +167,31 @@ def build(
     _tell(place, manifest, model)
     if sets.reviews_of(place).is_dir():
         note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")
+
+
+def export(what: Annotated[str, Parameter(name="SET|FILE")], /, *, index: IndexPath = None, out: Out) -> None:
+    """Write a set, or a file of contexts, and the papers of an index as a folder of BEIR.
+
+    Systems that read BEIR can answer its queries, which are the sentences with <REF>; citerec eval --contexts FOLDER
+    reads it too. Score their runs by class: citerec eval --set SET --run run.txt
+
+    Example: citerec diagnostics export demo --index indexes/demo --out demo-beir
+
+    Args:
+        what: A set by name or folder, or a file of contexts.
+        out: The folder to make.
+    """
+    path = Path(what)
+    contexts = read_contexts(path, cited=True) if path.is_file() else sets.read_set(sets.find_set(what))
+    if out.exists():
+        raise InputError(f"{out} is there already", "Give another --out, or remove it.")
+    _, store = manifest_and_store(find_index(index))
+    partial = beside(out, "writing")
+    remove(partial)
+    with closing(store), write_failures(out):
+        write_queries(partial, contexts, store.all_papers())
+        partial.rename(out)
+    say(f"{out}: the papers of the index as documents, contexts as queries.")
 
 
 def _quotas(values: tuple[str, ...]) -> tuple[int, dict[str, int]]:

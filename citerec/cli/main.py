@@ -39,7 +39,7 @@ _IN_GROUPS = {
     "bib": ("add",),
     "contexts": ("extract", "split"),
     "corpus": ("get", "merge", "show", "update", "verify"),
-    "diagnostics": ("build", "label", "review", "show"),
+    "diagnostics": ("build", "export", "label", "review", "show"),
     "index": ("add", "build", "encode", "enrich", "info", "remove", "verify"),
     "train": ("confidence", "dense", "fusion", "ltr", "reranker", "static", "tagger", "writer"),
     "write": ("batch", "citation", "related-work", "tldr"),

@@ -25,7 +25,7 @@ from citerec.corpus.reading import (
 )
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.files.text import printable
-from citerec.records import MARKER, OTHER_MARKER, Context, json_id
+from citerec.records import MARKER, OTHER_MARKER, Context, Paper, json_id
 
 _TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")
 _ALWAYS_WRITTEN = (
@@ -127,12 +127,34 @@ def _query(raw: bytes, cited: Mapping[str, Sequence[str]]) -> Context:
     if raw.lstrip().startswith(b"{"):
         record = orjson.loads(raw)
         name, text = str(record.get("_id", "")), str(record.get("text", ""))
+        known = record.get("metadata") or {}
     else:
-        name, _, text = raw.decode().strip().partition("\t")
+        (name, _, text), known = raw.decode().strip().partition("\t"), {}
     if not name or not text:
         raise RecordError("not a query: it has no id or no text")
     text = text if MARKER in text else f"{text} {MARKER}"
-    return parse_context({"context_id": name, "text": text, "cited_ids": list(cited.get(name, ()))})
+    own = known if "context_id" in known else {}  # `write_queries` has written it
+    return parse_context({**own, "context_id": name, "text": text, "cited_ids": list(cited.get(name, ()))})
+
+
+def write_queries(folder: Path, contexts: Iterable[Context], papers: Iterable[Paper]) -> None:
+    """Writes a new folder of BEIR that `read_queries` reads: papers are its documents, contexts its queries.
+
+    The text of a query has its `<REF>`; its metadata is the whole context.
+    """
+    (folder / "qrels").mkdir(parents=True)
+
+    def write(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+        with path.open("wb") as file:
+            file.writelines(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+
+    documents = ({"_id": one.paper_id, "title": one.title, "text": one.abstract or ""} for one in papers)
+    write(folder / "corpus.jsonl", documents)
+    listed = list(contexts)
+    write(folder / QUERIES, ({"_id": one.context_id, "text": one.text, "metadata": as_record(one)} for one in listed))
+    pairs = (f"{one.context_id}\t{paper_id}\t1\n" for one in listed for paper_id in one.cited_ids)
+    with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="") as file:
+        file.writelines(["query-id\tcorpus-id\tscore\n", *pairs])
 
 
 class ContextFile:

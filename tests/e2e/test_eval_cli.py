@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
+from citerec.contexts.read import read_queries
+from citerec.diagnostics.sets import find_set, read_set
 from citerec.discourse.classifier import TAGGER_DIRECTORY, TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from tests.conftest import DEMO, Citerec, write_lines
@@ -127,3 +129,18 @@ def test_intents_that_contexts_lack_are_given_by_a_tagger(citerec_here: Citerec,
     citerec_here("diagnostics", "label", file, "--out", "tagged", "--tagger", indexed / "tagger", code=0)
     assert re.search(r"^tagged/intent +\d+ ", citerec_here("diagnostics", "show").stdout, re.MULTILINE)
     one_line(citerec_here("eval", "--set", "tagged", "--tagger", indexed / "tagger"), 2, "goes with --contexts only")
+
+
+def test_a_set_is_written_as_a_folder_of_beir_and_measured_there(citerec_here: Citerec, indexed: Path) -> None:
+    citerec_here("diagnostics", "export", "demo", "--out", "beir", code=0)
+    assert list(read_queries(indexed / "beir")) == list(read_set(find_set("demo")))
+    one_line(citerec_here("diagnostics", "export", "demo", "--out", "beir"), 2, "is there already")
+    citerec_here("index", "build", "beir/corpus.jsonl", "--out", "indexes/beir", "--vectors", "none", code=0)
+    measured = [
+        citerec_here(
+            "eval", *what, "--index", f"indexes/{index}", "--system", "bm25", "--diagnostic", "location", code=0
+        )
+        for what, index, family in (((), "demo", "location"), (("--contexts", "beir"), "beir", "location"))
+    ]
+    first, second = (re.search(r"^middle .*$", one.stdout, re.MULTILINE) for one in measured)
+    assert first and second and first[0] == second[0]
