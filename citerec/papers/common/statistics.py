@@ -4,11 +4,12 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.sparse import csr_array
 
 from citerec.errors import InputError
 from citerec.evaluation.results import plain
@@ -21,9 +22,6 @@ from citerec.write.anchors import without_anchors
 from citerec.write.metrics import NEW_NGRAMS, NGRAMS, WORDS, novelty, refers_to_itself
 from citerec.write.task_files import input_of, read_tasks
 from citerec.write.tasks import TextTask, words_of
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 NEAR = 0.9
 """The cosine above which two papers count as nearly identical (Mao et al. 2022, section 4.1)."""
@@ -183,12 +181,11 @@ def _overlaps(
     return {name: {"pairs": len(pairs[name]), "share": len(np.unique(rows[name])) / (size or 1)} for name in pairs}
 
 
-def tfidf(texts: Iterable[str]) -> "csr_array":
+def tfidf(texts: Iterable[str]) -> csr_array:
     """TF-IDF vectors of some texts, of length 1; no rows at all if no text has a word.
 
     As scikit-learn's `TfidfVectorizer` makes them by default: words of two letters and more, in small letters.
     """
-    from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     try:
@@ -198,7 +195,7 @@ def tfidf(texts: Iterable[str]) -> "csr_array":
 
 
 def near_pairs(
-    first: "csr_array", second: "csr_array | None", cosine: float, on_progress: Callable[[int, int], None]
+    first: csr_array, second: csr_array | None, cosine: float, on_progress: Callable[[int, int], None]
 ) -> Pairs:
     """The pairs of rows whose cosine is higher than a threshold.
 

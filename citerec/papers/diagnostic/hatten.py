@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from safetensors.torch import save_model
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn, optim
 from torch.nn.utils.rnn import pad_sequence
 
@@ -251,8 +251,6 @@ def _of_encoder(name: str) -> "tuple[Tokenizer, Vectors]":
 
 def _of_file(path: Path, texts: Iterable[str], most: int, on_progress: Progress) -> "tuple[Tokenizer, Vectors]":
     """The words of some texts that a file has, and for all others the mean of their vectors."""
-    from tokenizers import models, normalizers, pre_tokenizers, trainers
-
     tokenizer = Tokenizer(models.WordLevel(unk_token=_UNKNOWN))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
