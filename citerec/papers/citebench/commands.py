@@ -29,13 +29,14 @@ def citebench(
         out: The file to write, JSON Lines.
         as_published: Convert as CiteBench's own scripts do, to compare with its scores: docs/papers.md.
     """
+    from citerec.corpus.reading import quarantine_of
     from citerec.papers.citebench.sources import unify
 
     with progress_bar() as on_progress:
-        unified = unify(files, out, as_published=as_published, max_bad=max_bad, on_progress=on_progress)
-    say(f"{out} written. Citation texts, by data set:", counts_table(unified.tasks))
-    if unified.quarantine:
-        note(f"Records set aside: {unified.bad:,}. See {unified.quarantine}")
+        tasks, bad = unify(files, out, as_published=as_published, max_bad=max_bad, on_progress=on_progress)
+    say(f"{out} written. Citation texts, by data set:", counts_table(tasks))
+    if bad:
+        note(f"Records set aside: {bad:,}. See {quarantine_of(out)}")
 
 
 rate = App(
