@@ -1,4 +1,4 @@
-"""Statistics of data sets of texts: sizes, lengths, novelty, tasks of nearly the same input; and tables of them."""
+"""Statistics of data sets of texts: sizes, lengths, novelty, near inputs; and correlations of measures of texts."""
 
 import functools
 import itertools
@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from citerec.errors import InputError
 from citerec.evaluation.results import plain
+from citerec.evaluation.statistics import LEVEL, Floats
 from citerec.evaluation.tables import Table, left, right
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
@@ -53,11 +54,6 @@ def describe(tasks: Iterable[TextTask]) -> pd.DataFrame:
             row = {"target_words": words, "compression": in_sources / words if in_sources and words else np.nan}
             rows.append({**row, "paragraphs": len(list(lines)), "self_reference": refers_to_itself(target)})
     return pd.DataFrame(rows, columns=_COUNTED, dtype=np.float64)
-
-
-def _columns(**columns: Sequence[float]) -> pd.DataFrame:
-    """Columns side by side; the shorter ones end in NaN."""
-    return pd.DataFrame({name: pd.Series(values, dtype=np.float64) for name, values in columns.items()})
 
 
 def _targets(task: TextTask) -> list[str]:
@@ -127,18 +123,17 @@ def task_statistics(
 
 def _described(tasks: Sequence[TextTask], count: CountTokens) -> pd.DataFrame:
     """The columns of `describe`, of the input, of tokens, and of novelty."""
+    targets = [(task.sources, target) for task in tasks for target in _targets(task)]
     shares = [
-        novelty(target, [text for source in task.sources for text in (source.title, source.text)])
-        for task in tasks
-        for target in _targets(task)
+        novelty(target, [text for one in sources for text in (one.title, one.text)]) for sources, target in targets
     ]
-    more = _columns(
-        input_words=[len(words_of(_text(task))) for task in tasks],
-        input_tokens=count([" ".join(input_of(task)) for task in tasks]),
-        target_tokens=count([target for task in tasks for target in _targets(task)]),
+    more = {
+        "input_words": [len(words_of(_text(task))) for task in tasks],
+        "input_tokens": count([" ".join(input_of(task)) for task in tasks]),
+        "target_tokens": count([target for _, target in targets]),
         **{f"novelty{n}": [one[at] for one in shares] for at, n in enumerate(NGRAMS)},
-    )
-    return pd.concat([describe(tasks), more])
+    }
+    return pd.concat([describe(tasks), *(pd.DataFrame({name: more[name]}, dtype=np.float64) for name in more)])
 
 
 def _summary(columns: pd.DataFrame, over: Sequence[int]) -> dict[str, Any]:
@@ -280,3 +275,39 @@ def _value(columns: pd.DataFrame, column: str) -> float | None:
         return float(columns["self_reference"].sum())
     value = columns[column].mean()
     return None if np.isnan(value) else float(value)
+
+
+COEFFICIENTS = ("pearson", "spearman", "kendall")
+
+_LEAST = 3  # points: the correlation of two is always 1 or -1
+_DECIMALS = 12  # what differs after them differs by rounding
+
+
+def bootstrapped(samples: Sequence[Floats]) -> dict[str, Any]:
+    """Correlations of some points, with the 95 % intervals of their bootstrap samples.
+
+    Args:
+        samples: The points, then each bootstrap sample of them: 2 × points.
+
+    Returns:
+        `n` points; by coefficient `values`, None for fewer than three points or where `coefficients` has none; `ci`.
+    """
+    n = samples[0].shape[1]
+    table = pd.DataFrame([coefficients(*sample) for sample in (samples if n >= _LEAST else ())], columns=COEFFICIENTS)
+    if table[:1].dropna().empty:
+        return {"n": n, "values": dict.fromkeys(COEFFICIENTS), "ci": dict.fromkeys(COEFFICIENTS)}
+    bounds = table[1:].dropna().quantile([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    ci = {name: bounds[name].tolist() if len(bounds.dropna()) else None for name in COEFFICIENTS}
+    return {"n": n, "values": table.iloc[0].to_dict(), "ci": ci}
+
+
+def coefficients(first: Floats, second: Floats) -> list[float]:
+    """Pearson's r, Spearman's rho and Kendall's tau-b (by scipy) of some points; NaN if one of both is constant."""
+    from scipy import stats
+
+    pair = np.round([first, second], _DECIMALS)
+    if min(map(len, map(np.unique, pair))) < 2:
+        return [np.nan] * len(COEFFICIENTS)
+    # Spearman's rho is Pearson's r of the ranks; scipy's functions for both are slow, since they test it, too.
+    pearson, spearman = (np.corrcoef(values)[0, 1] for values in (pair, stats.rankdata(pair, axis=1)))
+    return [float(pearson), float(spearman), float(stats.kendalltau(*pair).statistic)]
