@@ -7,7 +7,6 @@ downloaded. A sample takes small data in place of a table's own.
 
 import contextlib
 import difflib
-import functools
 import itertools
 import math
 import os
@@ -228,7 +227,6 @@ def recipe_paths() -> dict[str, Path]:
     return {path.stem: path for path in sorted(paths, key=lambda path: (path.parts[-3], len(path.stem), path.stem))}
 
 
-@functools.cache
 def read_recipe(name: str) -> Recipe:
     """The recipe of a table; an InputError if there is none of this name."""
     paths = recipe_paths()
@@ -619,12 +617,9 @@ def reproduce(
     if out is not None:
         REPRODUCTION.check_place(out)
     taken = recipe.sample if sample else None
-    with contextlib.ExitStack() as stack:
-        if out is None:
-            work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="citerec-")))
-        else:
-            work = beside(out.resolve(), "work")
-        table = Reproduction(recipe, folder, work, taken, own, index, device, on_progress)
+    kept = contextlib.nullcontext(str(beside(out.resolve(), "work"))) if out else None
+    with kept or tempfile.TemporaryDirectory(prefix="citerec-") as work:
+        table = Reproduction(recipe, folder, Path(work), taken, own, index, device, on_progress)
         pkgutil.resolve_name(recipe.runner)(table)
         reasons: dict[tuple[str, str], list[str]] = {}
         for one in table.missing:
