@@ -138,10 +138,8 @@ CITESUM_PLAN = Plan(DATASET, citesum_tasks, STEPS, Nearness, "nearness")
 
 def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[str]") -> list[Context]:
     """The sentences of a text's Related Work sections and subsections that cite exactly one linked paper."""
-    flat = document.sections()
-    if not any(_HEADLINE.search(section.headline) for section in flat):
-        return []
-    places = [place for each in outermost(hierarchy(flat), _HEADLINE.search) for place in each.all_paragraphs()]
+    tree = hierarchy(document.sections())
+    places = [place for each in outermost(tree, _HEADLINE.search) for place in each.all_paragraphs()]
     if not places:
         return []
     counts[STEPS[1]] += 1
