@@ -72,7 +72,7 @@ def test_the_first_candidates_are_ranked_and_none_is_added(trained: Path) -> Non
     assert ranked[0].signals["ncn"] == -costs.min()
     assert {reason.name for reason in ranked[0].reasons} == {"ncn", "ranking before"}
     assert sorted(reranker.rerank(asked, found("b", "c"), papers, {}).paper_ids()) == ["b", "c"]
-    assert NcnReranker(trained).weight == 2.0
+    assert NcnReranker(trained, NcnSettings()).weight == 2.0
     untouched = NcnReranker(trained, NcnSettings(weight=0)).rerank(asked, found("d", "b", "a"), papers, {})
     assert untouched.paper_ids() == ["d", "b", "a"]
 

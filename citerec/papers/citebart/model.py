@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from pydantic import Field
 
@@ -24,9 +24,6 @@ from citerec.records import MARKER, Filters, Paper
 from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Positive
 from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, write_model
-
-if TYPE_CHECKING:
-    import torch
 
 NAME = "citebart"
 MAX_INPUT_TOKENS = 350  # CiteBART
@@ -183,12 +180,9 @@ def _learner(writer: TextModel, groups: GroupTraining, options: CiteBartOptions)
 
     Its examples are the number of a group, and the citation of one of its cited papers, for each that has one.
     """
+    read = functools.partial(input_of, writer, max_tokens=options.max_input_tokens)
 
-    def read(topic: Topic) -> list[int]:
-        """The input for a topic as token ids."""
-        return input_of(writer, topic, options.max_input_tokens)
-
-    def losses(examples: Sequence[tuple[int, str]]) -> "Iterator[torch.Tensor]":
+    def losses(examples: Sequence[tuple[int, str]]) -> Iterator[Any]:
         topics = groups.read([groups.train[number] for number, _ in examples])
         targets = [list(writer.encode_text(citation, _LONGEST).ids) for _, citation in examples]
         inputs = [read(topic) for topic, _ in topics]

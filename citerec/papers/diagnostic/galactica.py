@@ -198,9 +198,9 @@ class TitleLikelihoodReranker(Reranker):
         """What the model learnt from, if citerec knows it."""
         return GalacticaRetriever.provenance_at(index, settings)
 
-    def __init__(self, model: str, settings: TitleLikelihoodSettings | None = None) -> None:
-        self.settings = settings or TitleLikelihoodSettings()
-        self.depth = self.settings.depth
+    def __init__(self, model: str, settings: TitleLikelihoodSettings) -> None:
+        self.settings = settings
+        self.depth = settings.depth
         self._name = model
         self._opened: TextModel | None = None
         self._opening = threading.Lock()

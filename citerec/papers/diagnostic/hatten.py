@@ -14,7 +14,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from safetensors.torch import save_model
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn, optim
@@ -34,7 +34,7 @@ from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer, torch_device
 from citerec.papers.diagnostic.networks import WEIGHTS, open_network
 from citerec.records import Paper
-from citerec.settings import Amount, Positive, Share
+from citerec.settings import Amount, PartSettings, Positive, Share
 from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, mean_scores, write_model
 
 HATTEN_DIRECTORY = Kind(name="HAtten model", kind="citerec-hatten", manifest=MANIFEST, names=MODEL_FILES | {MANIFEST})
@@ -53,7 +53,7 @@ Document = list[tuple[int, str]]
 """The paragraphs of a topic or of a paper: the number of the type, and the text."""
 
 
-class Sizes(BaseModel):
+class Sizes(PartSettings):
     """The sizes of a network, those of the paper by default.
 
     Attributes:
@@ -63,8 +63,6 @@ class Sizes(BaseModel):
         max_words: The first words of a paragraph that are read.
         dropout: Share of the numbers that are dropped in training.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     width: int = Field(ge=1)
     heads: int = Field(default=8, ge=1)
@@ -371,7 +369,7 @@ def train_hatten(
         sizes = Sizes(width=words.shape[1], **same)
         torch.manual_seed(schedule.seed)
         learner = _Learner(Hatten(sizes, tokenizer, words).to(torch_device(how.get("device"))), groups, pool, options)
-        own = Learner(learner.model, options.batch, learner.examples, learner.losses, learner.evaluate)
+        own = Learner(learner.model, options.batch, groups.examples, learner.losses, learner.evaluate)
         record = groups.fit(own)
         manifest = HattenManifest(
             sizes=sizes,
@@ -458,7 +456,6 @@ class _Learner:
     options: HattenOptions
 
     def __post_init__(self) -> None:
-        self.examples = self.groups.examples
         self._random = np.random.default_rng((self.groups.schedule.seed, 2))
         self._average = optim.swa_utils.AveragedModel(self.learning, avg_fn=self._averaged).requires_grad_(False)
         self.averaged: Any = self._average.module

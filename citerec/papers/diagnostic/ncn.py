@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Self, Unpack
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from safetensors.torch import save_model
 from torch import Tensor, nn
 
@@ -27,7 +27,7 @@ from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, ModelManifest, torch_device
 from citerec.papers.diagnostic.networks import WEIGHTS, open_network
 from citerec.records import Paper
-from citerec.settings import Positive
+from citerec.settings import PartSettings, Positive
 from citerec.train.encoders import tuned
 from citerec.train.groups import Choice, GroupTraining, HowFound, Learner, Schedule, group_training, write_model
 
@@ -46,7 +46,7 @@ _WORD = re.compile(r"[^\W_]+")
 _TITLES_AT_ONCE = 64  # each of their words has a number for every word of the vocabulary
 
 
-class Sizes(BaseModel):
+class Sizes(PartSettings):
     """The sizes of a network, those of the original by default.
 
     Attributes:
@@ -61,8 +61,6 @@ class Sizes(BaseModel):
         vocabulary: Words of each vocabulary, at most.
         dropout: Share of the numbers of words' vectors that are dropped in training.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     embedding: int = Field(default=64, ge=1)
     hidden: int = Field(default=64, ge=1)

@@ -91,10 +91,9 @@ class NcnReranker(Reranker):
         """Opens the network in a folder, or the one of the index."""
         return cls(trained_folder(cls, index, folder or settings.model, "ncn"), settings)
 
-    def __init__(self, path: str | Path, settings: NcnSettings | None = None) -> None:
+    def __init__(self, path: str | Path, settings: NcnSettings) -> None:
         from citerec.papers.diagnostic.ncn import Ncn
 
-        settings = settings or NcnSettings()
         self.folder = Path(path)
         self.model = Ncn.open(path)
         self.weight = self.model.manifest.weight if settings.weight is None else settings.weight
