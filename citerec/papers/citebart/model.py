@@ -25,7 +25,6 @@ from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Positive
 from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, write_model
 
-NAME = "citebart"
 MAX_INPUT_TOKENS = 350  # CiteBART
 _ALIKE = 1000  # how many hits of a search by words order the papers of one author and year
 
@@ -54,7 +53,7 @@ class CiteBartRetriever(WritingRetriever):
     Papers of one author and year are ordered by words, as `words` finds them.
     """
 
-    name = NAME
+    name = "citebart"
     label = "author and year"
     Settings = CiteBartSettings
     kind = "encoder-decoder"
@@ -120,7 +119,6 @@ def input_of(model: TextModel, topic: Topic, max_tokens: int) -> list[int]:
     return list(model.encode_text(" ".join(" ".join(texts).split()), max_tokens).ids)
 
 
-DEFAULT_BASE = "facebook/bart-base"
 METRIC = "accuracy"
 """The share of dev contexts for which the citation that is written first is that of a cited paper."""
 
@@ -149,7 +147,7 @@ class CiteBartOptions:
         batch: Cited papers per step.
     """
 
-    base: str = DEFAULT_BASE
+    base: str
     max_input_tokens: Positive = MAX_INPUT_TOKENS
     batch: Positive = 16
 

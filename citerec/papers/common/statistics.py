@@ -24,9 +24,6 @@ from citerec.write.metrics import NEW_NGRAMS, NGRAMS, WORDS, novelty, refers_to_
 from citerec.write.task_files import input_of, read_tasks
 from citerec.write.tasks import TextTask, words_of
 
-NEAR = 0.9
-"""The cosine above which two papers count as nearly identical (Mao et al. 2022, section 4.1)."""
-OVER = (1024, 4096, 16384)
 WHITE_SPACE = "white space"
 _TOTAL = "Total"
 _PROGRESS_EVERY = 100
@@ -63,9 +60,9 @@ def _targets(task: TextTask) -> list[str]:
 def task_statistics(
     files: Mapping[str, Path],
     *,
-    over: Sequence[int] = OVER,
+    over: Sequence[int],
+    near: float,
     tokenizer: str | None = None,
-    near: float | None = NEAR,
     against: Path | None = None,
     on_progress: Progress = no_progress,
 ) -> dict[str, Any]:
@@ -74,9 +71,10 @@ def task_statistics(
     Args:
         files: The files; each is read twice, task by task.
         over: Numbers of tokens: the shares of longer inputs and targets are given.
+        near: Inputs with a higher cosine of their TF-IDF vectors count as nearly the same; 0 to leave this out. Mao et
+            al. (2022, section 4.1) take 0.9.
         tokenizer: A folder or name of a model whose tokens are counted, special ones included; by default what stands
             between white space.
-        near: Inputs with a higher cosine of their TF-IDF vectors count as nearly the same; None to leave this out.
         against: Another file of tasks, such as what a model learnt from: how many tasks of each set are near to one
             of it.
         on_progress: Called as the work goes on.
@@ -97,9 +95,9 @@ def task_statistics(
         InputError: A record is no task, `near` is no share, or there is no such file.
         ModelError: There is no such tokenizer.
     """
-    if near is not None and not 0 < near < 1:
+    if not 0 <= near < 1:
         raise InputError(f"{near} is no cosine between 0 and 1", "Give one such as --near 0.9.")
-    if against is not None and near is None:
+    if against is not None and not near:
         raise InputError("nothing says what is nearly the same as a task of the other file", "Give a cosine too.")
     count = _counter(tokenizer)
     sets = {}
@@ -110,12 +108,12 @@ def task_statistics(
             on_progress(f"describing {name}", len(parts) * _PROGRESS_EVERY, 0)
         sets[name] = _summary(pd.concat(parts), over)
     for name, path in files.items() if near else ():
-        sets[name] |= _overlaps(path, against, near or 0, functools.partial(on_progress, f"comparing {name}"))
+        sets[name] |= _overlaps(path, against, near, functools.partial(on_progress, f"comparing {name}"))
     settings = {
         "words": WORDS,
         "novelty": NEW_NGRAMS,
         "tokens": tokenizer or WHITE_SPACE,
-        "near": None if near is None else {"cosine_over": near, "of": "TF-IDF of inputs (scikit-learn)"},
+        "near": {"cosine_over": near, "of": "TF-IDF of inputs (scikit-learn)"} if near else None,
         "against": against.name if against else None,
     }
     return plain({"kind": "citerec-task-statistics", "version": 1, "sets": sets, "settings": settings})

@@ -446,16 +446,11 @@ class Pool:
         return np.where(allowed.any(2), first, -1)
 
 
-@dataclass
 class _Learner:
     """A model, the moving average of its weights, and the groups from which it learns."""
 
-    learning: Hatten
-    groups: GroupTraining
-    pool: Pool
-    options: HattenOptions
-
-    def __post_init__(self) -> None:
+    def __init__(self, learning: Hatten, groups: GroupTraining, pool: Pool, options: HattenOptions) -> None:
+        self.learning, self.groups, self.pool, self.options = learning, groups, pool, options
         self._random = np.random.default_rng((self.groups.schedule.seed, 2))
         self._average = optim.swa_utils.AveragedModel(self.learning, avg_fn=self._averaged).requires_grad_(False)
         self.averaged: Any = self._average.module
@@ -541,7 +536,7 @@ def triplet_loss(scores: Tensor, relevance: Scores, margin: float) -> Tensor:
 
 
 def relevances(
-    queries: Sequence[Document], papers: Sequence[Document], places: Rows, easy: int, *, graded: bool = True
+    queries: Sequence[Document], papers: Sequence[Document], places: Rows, easy: int, *, graded: bool
 ) -> Scores:
     """How relevant the papers of each example are to its query, (examples, papers), in steps of the margin.
 
