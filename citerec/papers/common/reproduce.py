@@ -498,16 +498,16 @@ class Reproduction:
                 continue
             shown = [figure for figure in figures if figure[one_of] == name]
             measures = list(dict.fromkeys(figure["measure"] for figure in shown))
-            rows: dict[str, dict[str, Cell]] = {}
+            cells: dict[str, dict[str, Cell]] = {}
             for figure in shown:
-                about = self.measured_on.get(figure["group"], "") if self.recipe.by_class else ""
-                row = ", ".join(filter(None, (figure[row_of], about)))
-                rows.setdefault(row, {})[figure["measure"]] = self._cell(figure)
-            title = ", ".join(filter(None, (name, self.measured_on.get(name or "", ""))))
-            table = Table([*left("", wrap=False), *right(*measures)], title=title)
-            table.rows.extend([row, *(cells.get(measure, "") for measure in measures)] for row, cells in rows.items())
-            tables.append(table)
+                cells.setdefault(self._sized(figure[row_of]), {})[figure["measure"]] = self._cell(figure)
+            rows = [[row, *(of_row.get(measure, "") for measure in measures)] for row, of_row in cells.items()]
+            tables.append(Table([*left("", wrap=False), *right(*measures)], rows, self._sized(name)))
         return tables
+
+    def _sized(self, name: str | None) -> str:
+        """A name; of a group that was measured, with what was measured."""
+        return ", ".join(filter(None, (name, self.measured_on.get(name or ""))))
 
     def _cell(self, figure: Mapping[str, Any]) -> Cell:
         """The published figure, the measured one with the deviation of several runs, and the difference."""
