@@ -52,8 +52,8 @@ def test_rows_of_a_batch_do_not_mix() -> None:
     ]
     with torch.inference_mode():
         alone = [model.read([one]) for one in together]
-        for side, memory in enumerate(model.read(together)):
-            np.testing.assert_allclose(memory.values, torch.cat([one[side].values for one in alone]), atol=1e-6)
+        for side, (values, _) in enumerate(model.read(together)):
+            np.testing.assert_allclose(values, torch.cat([one[side][0] for one in alone]), atol=1e-6)
     for asked in together:
         scores = model.scores(asked, PAPERS)
         assert scores.tolist() == pytest.approx([model.scores(asked, [paper])[0] for paper in PAPERS], abs=1e-4)
