@@ -90,14 +90,14 @@ class FullText:
     faults: tuple[str, ...]
     headlines: tuple[Headline, ...] = ()
 
-    def papers_of(self, refs: Iterable[BibRef]) -> Iterator[str]:
-        """The matched papers to which bib refs lead, one after another."""
-        entries = (self.bib_entries.get(ref.entry_id or "") for ref in refs)
+    def papers_of(self, entry_ids: Iterable[str | None]) -> Iterator[str]:
+        """The matched papers of bib entries, one after another."""
+        entries = (self.bib_entries.get(entry_id or "") for entry_id in entry_ids)
         return (entry.paper_id for entry in entries if entry and entry.paper_id)
 
     def cited_ids(self) -> frozenset[str]:
         """The matched papers that its text cites."""
-        return frozenset(self.papers_of(self.bib_refs))
+        return frozenset(self.papers_of(ref.entry_id for ref in self.bib_refs))
 
 
 class TextLine(NamedTuple):
@@ -366,12 +366,13 @@ class Document:
         refs = self.refs(place)
         if any(not _DASHES.isdisjoint(self.text.text[ref.start : ref.end + 2]) for ref in refs):
             return self._papers
-        return set(self.text.papers_of(refs))
+        return set(self.text.papers_of(ref.entry_id for ref in refs))
 
     def cited_before(self, place: int) -> tuple[str, ...]:
         """The papers cited before a character of the text, once for each bib ref that leads to one; never itself."""
-        refs = (ref for ref in self.text.bib_refs[: bisect_left(self.text.bib_refs, (place,))] if ref.end <= place)
-        return tuple(paper_id for paper_id in self.text.papers_of(refs) if paper_id != self.text.paper_id)
+        refs = self.text.bib_refs[: bisect_left(self.text.bib_refs, (place,))]
+        papers = self.text.papers_of(ref.entry_id for ref in refs if ref.end <= place)
+        return tuple(paper_id for paper_id in papers if paper_id != self.text.paper_id)
 
     def as_json(self, sections: Sequence[Section]) -> list[dict[str, Any]]:
         """Sections as JSON: headline, number, paragraphs as lists of sentences, the sections in it."""

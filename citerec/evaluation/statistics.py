@@ -6,7 +6,7 @@ Citing papers are resampled: sentences of one paper resemble each other.
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -80,19 +80,18 @@ def intervals(totals: Totals, seed: int, resamples: int = RESAMPLES) -> Floats:
     return bounds.T.reshape(*shape, 2)
 
 
-def drawn_times(clusters: npt.NDArray[np.int_], seed: int, resamples: int = RESAMPLES) -> Floats:
-    """How often each item counts in bootstrap samples as `intervals` draws them, for statistics that are no means.
+def times_of(citing: Sequence[Any]) -> npt.NDArray[np.int64]:
+    """How often items count, for statistics that are no means: each once, then in samples as `intervals` draws them.
 
     Args:
-        clusters: The number of each item's citing paper, from 0 without gaps.
-        seed: Seed of the samples.
-        resamples: How many samples.
+        citing: The citing paper of each item.
 
     Returns:
-        Samples × items; no sample if there are fewer than two citing papers.
+        (1 + samples) × items; no sample if there are fewer than two citing papers.
     """
-    papers = int(clusters.max(initial=-1)) + 1
-    return _drawn(np.random.default_rng(seed), resamples if papers > 1 else 0, papers)[:, clusters]
+    papers, clusters = np.unique(citing, return_inverse=True)
+    drawn = _drawn(np.random.default_rng(0), RESAMPLES if len(papers) > 1 else 0, len(papers))
+    return np.concatenate([np.ones((1, len(papers))), drawn]).astype(np.int64)[:, clusters]
 
 
 def randomisation_test(differences: Totals, seed: int, flips: int = FLIPS) -> Floats:

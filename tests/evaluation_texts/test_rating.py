@@ -17,7 +17,7 @@ from citerec.errors import InputError
 from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.texts import evaluate_texts
 from citerec.papers.citebench.rating import SCALES, Key, agreement, correlate, read_ratings, read_sheets, write_sheets
-from citerec.papers.common.correlation import coefficients
+from citerec.papers.common.statistics import coefficients
 from citerec.write.metrics import open_metrics
 from tests.conftest import Citerec, write_lines
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record

@@ -52,8 +52,8 @@ def test_rows_of_a_batch_do_not_mix() -> None:
     ]
     with torch.inference_mode():
         alone = [model.read([one]) for one in together]
-        for side, memory in enumerate(model.read(together)):
-            np.testing.assert_allclose(memory.values, torch.cat([one[side].values for one in alone]), atol=1e-6)
+        for side, (values, _) in enumerate(model.read(together)):
+            np.testing.assert_allclose(values, torch.cat([one[side][0] for one in alone]), atol=1e-6)
     for asked in together:
         scores = model.scores(asked, PAPERS)
         assert scores.tolist() == pytest.approx([model.scores(asked, [paper])[0] for paper in PAPERS], abs=1e-4)
@@ -72,7 +72,7 @@ def test_the_first_candidates_are_ranked_and_none_is_added(trained: Path) -> Non
     assert ranked[0].signals["ncn"] == -costs.min()
     assert {reason.name for reason in ranked[0].reasons} == {"ncn", "ranking before"}
     assert sorted(reranker.rerank(asked, found("b", "c"), papers, {}).paper_ids()) == ["b", "c"]
-    assert NcnReranker(trained).weight == 2.0
+    assert NcnReranker(trained, NcnSettings()).weight == 2.0
     untouched = NcnReranker(trained, NcnSettings(weight=0)).rerank(asked, found("d", "b", "a"), papers, {})
     assert untouched.paper_ids() == ["d", "b", "a"]
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from pydantic import Field
 
@@ -25,10 +25,6 @@ from citerec.retrieve.words import WordSettings, WordsRetriever
 from citerec.settings import PartSettings, Positive
 from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, write_model
 
-if TYPE_CHECKING:
-    import torch
-
-NAME = "citebart"
 MAX_INPUT_TOKENS = 350  # CiteBART
 _ALIKE = 1000  # how many hits of a search by words order the papers of one author and year
 
@@ -57,7 +53,7 @@ class CiteBartRetriever(WritingRetriever):
     Papers of one author and year are ordered by words, as `words` finds them.
     """
 
-    name = NAME
+    name = "citebart"
     label = "author and year"
     Settings = CiteBartSettings
     kind = "encoder-decoder"
@@ -123,7 +119,6 @@ def input_of(model: TextModel, topic: Topic, max_tokens: int) -> list[int]:
     return list(model.encode_text(" ".join(" ".join(texts).split()), max_tokens).ids)
 
 
-DEFAULT_BASE = "facebook/bart-base"
 METRIC = "accuracy"
 """The share of dev contexts for which the citation that is written first is that of a cited paper."""
 
@@ -152,7 +147,7 @@ class CiteBartOptions:
         batch: Cited papers per step.
     """
 
-    base: str = DEFAULT_BASE
+    base: str
     max_input_tokens: Positive = MAX_INPUT_TOKENS
     batch: Positive = 16
 
@@ -183,12 +178,9 @@ def _learner(writer: TextModel, groups: GroupTraining, options: CiteBartOptions)
 
     Its examples are the number of a group, and the citation of one of its cited papers, for each that has one.
     """
+    read = functools.partial(input_of, writer, max_tokens=options.max_input_tokens)
 
-    def read(topic: Topic) -> list[int]:
-        """The input for a topic as token ids."""
-        return input_of(writer, topic, options.max_input_tokens)
-
-    def losses(examples: Sequence[tuple[int, str]]) -> "Iterator[torch.Tensor]":
+    def losses(examples: Sequence[tuple[int, str]]) -> Iterator[Any]:
         topics = groups.read([groups.train[number] for number, _ in examples])
         targets = [list(writer.encode_text(citation, _LONGEST).ids) for _, citation in examples]
         inputs = [read(topic) for topic, _ in topics]

@@ -1,6 +1,5 @@
 """The commands of CiteBench: `data citebench`, `rate …` and `train transfer`, entry points of `citerec.commands`."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -29,13 +28,14 @@ def citebench(
         out: The file to write, JSON Lines.
         as_published: Convert as CiteBench's own scripts do, to compare with its scores: docs/papers.md.
     """
+    from citerec.corpus.reading import quarantine_of
     from citerec.papers.citebench.sources import unify
 
     with progress_bar() as on_progress:
-        unified = unify(files, out, as_published=as_published, max_bad=max_bad, on_progress=on_progress)
-    say(f"{out} written. Citation texts, by data set:", counts_table(unified.tasks))
-    if unified.quarantine:
-        note(f"Records set aside: {unified.bad:,}. See {unified.quarantine}")
+        tasks, bad = unify(files, out, as_published=as_published, max_bad=max_bad, on_progress=on_progress)
+    say(f"{out} written. Citation texts, by data set:", counts_table(tasks))
+    if bad:
+        note(f"Records set aside: {bad:,}. See {quarantine_of(out)}")
 
 
 rate = App(
@@ -177,10 +177,6 @@ def transfer(
     if metric not in columns:
         raise UsageError(f"--metric {metric!r} is not {', '.join(columns)}")
     matrix = hyper.train(measure_transfer, settings, (choices, test), out, writer, seeds=of_seeds, metrics=text_metrics)
-    table = transfer_table(matrix, columns[metric])
     with write_failures(out):
         write_json(out / "matrix.json", matrix)
-    compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix["tasks"].items())
-    about = f"Mean over {len(of_seeds)} seeds ± standard deviation. Tasks that no writer learned from: {compared}."
-    shown = replace(table, footnotes=[about])
-    give(form, None, matrix, [shown])
+    give(form, None, matrix, [transfer_table(matrix, columns[metric])])

@@ -27,15 +27,13 @@ class LexRankOfFile(ExtractiveWriter):
 
     def __init__(self) -> None:
         self._ranker: Any = None
-        super().__init__(NAME, self._central, settings=self._facts("sentences of the task"))
+        facts = {"sentences": LEAD_SENTENCES, "threshold": THRESHOLD, "idf": "sentences of the task"}
+        super().__init__(NAME, self._central, settings=facts)
 
     def prepare(self, tasks: Iterable[TextTask]) -> None:
         """Counts in how many tasks each word occurs; texts are not kept."""
         self._ranker = _ranker([sentence.text for sentence in all_sentences(task)] for task in tasks)
-        self.settings = {"writer": NAME, **self._facts("tasks of the file")}
-
-    def _facts(self, documents: str) -> dict[str, Any]:
-        return {"sentences": LEAD_SENTENCES, "threshold": THRESHOLD, "idf": documents}
+        self.settings = {**self.settings, "idf": "tasks of the file"}
 
     def _central(self, task: TextTask) -> list[Sentence]:
         candidates = all_sentences(task)

@@ -20,12 +20,12 @@ from citerec.diagnostics.review import cohens_kappa
 from citerec.errors import InputError, first_fault
 from citerec.evaluation.predictions import Predictions
 from citerec.evaluation.results import Results, plain
-from citerec.evaluation.statistics import DATASET, OVERALL, group_scores, grouping_of
+from citerec.evaluation.statistics import DATASET, OVERALL, group_scores, grouping_of, times_of
 from citerec.evaluation.tables import Cell, Table, left, right, to_csv
 from citerec.files.text import counted
 from citerec.files.writing import write_failures
-from citerec.papers.common.correlation import COEFFICIENTS, bootstrapped, times_of
 from citerec.papers.common.reproduce import Measured, Reproduction, published
+from citerec.papers.common.statistics import COEFFICIENTS, bootstrapped
 from citerec.write.tasks import Prediction
 
 SCALES: Mapping[str, tuple[str, ...]] = {

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -22,7 +22,6 @@ from citerec.corpus.reading import (
     optional_id,
     parsed,
     quarantine_line,
-    quarantine_of,
     raw_lines,
     read_list,
     read_text,
@@ -38,7 +37,6 @@ from citerec.papers.common.pair_sets import positions, unified
 from citerec.write.task_files import task_record, written_records
 from citerec.write.tasks import Source, TextTask
 
-_REPORTED_EVERY = 1000
 _SOURCE_ENDING, _TARGET_ENDINGS = ".src", (".tgt.tagged", ".tgt")
 _VALIDATION = 0.1  # share of XING's train records that become CiteBench's validation split
 
@@ -67,14 +65,6 @@ Item = tuple[int, TextTask | BadRecord]
 """A record of a source file: its line, and its task, or what is wrong with it."""
 
 
-class Unified(NamedTuple):
-    """The result of unification: tasks by data set, bad records, and where these are listed, if there are any."""
-
-    tasks: dict[str, int]
-    bad: int
-    quarantine: Path | None
-
-
 def unify(
     sources: Sequence[Path],
     out: Path,
@@ -82,7 +72,7 @@ def unify(
     as_published: bool = False,
     max_bad: float = 0.05,
     on_progress: Progress = no_progress,
-) -> Unified:
+) -> tuple[dict[str, int], int]:
     """Writes the records of source data sets as CiteBench's, one per line, in order; none is filtered out.
 
     Args:
@@ -91,6 +81,9 @@ def unify(
         as_published: As for `read_source`.
         max_bad: Share of bad records above which nothing is written, 0 to 1.
         on_progress: Called with the number of records read.
+
+    Returns:
+        Tasks by data set, and how many records are bad: these are listed in `quarantine_of(out)`.
 
     Raises:
         InputError: `out` is a folder, or one of the files that are read.
@@ -107,8 +100,7 @@ def unify(
     with write_failures(out), writing_records(out) as (write, set_aside):
         # The number counts bad records too, so that an id does not change when another record is corrected.
         for number, (path, (line, task)) in enumerate(items, 1):
-            if number % _REPORTED_EVERY == 0:
-                on_progress("citation texts", number, 0)
+            on_progress("citation texts", number, 0)
             if isinstance(task, BadRecord):
                 rejected.add(bad=1, first=fault_at(path.name, line, task.reason))
                 set_aside(quarantine_line(path.name, line, task))
@@ -119,7 +111,7 @@ def unify(
         if not number:
             raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
         rejected.check()
-    return Unified(dict(counts), rejected.bad, quarantine_of(out) if rejected.bad else None)
+    return dict(counts), rejected.bad
 
 
 def read_source(path: Path, *, as_published: bool = False) -> Iterator[Item]:

@@ -98,7 +98,11 @@ def transfer_table(matrix: Mapping[str, Any], column: Column) -> Table:
     ★ marks the best of a column.
     """
     choose = min if column.better == "lower" else max
-    table = Table([*left("trained on"), *right(*matrix["tasks"])], title=column.title)
+    compared = ", ".join(f"{test} {n['compared']:,} of {n['asked']:,}" for test, n in matrix["tasks"].items())
+    about = (
+        f"Mean over {len(matrix['seeds'])} seeds ± standard deviation. Tasks that no writer learned from: {compared}."
+    )
+    table = Table([*left("trained on"), *right(*matrix["tasks"])], title=column.title, footnotes=[about])
     table.rows.extend([trained] for trained in matrix["values"])
     for test in matrix["tasks"]:
         over_seeds = [OverSeeds(**of_sets[test][column.name]) for of_sets in matrix["values"].values()]

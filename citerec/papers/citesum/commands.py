@@ -52,8 +52,8 @@ def recast(
             each, and its input begins with the name of the target.
         parts: What to read besides; may be repeated. Never what is to be written.
     """
-    from citerec.papers.citesum.data import Recast, recast_file
+    from citerec.papers.citesum.data import recast_file
 
     with progress_bar() as on_progress:
-        counts = recast_file(file, out, Recast(tuple(dict.fromkeys(goals)), parts), on_progress=on_progress)
+        counts = recast_file(file, out, tuple(dict.fromkeys(goals)), parts, on_progress=on_progress)
     say(f"{out} written. Tasks:", counts_table(counts))

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.full_text import Document, FullText
@@ -138,10 +138,8 @@ CITESUM_PLAN = Plan(DATASET, citesum_tasks, STEPS, Nearness, "nearness")
 
 def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[str]") -> list[Context]:
     """The sentences of a text's Related Work sections and subsections that cite exactly one linked paper."""
-    flat = document.sections()
-    if not any(_HEADLINE.search(section.headline) for section in flat):
-        return []
-    places = [place for each in outermost(hierarchy(flat), _HEADLINE.search) for place in each.all_paragraphs()]
+    tree = hierarchy(document.sections())
+    places = [place for each in outermost(tree, _HEADLINE.search) for place in each.all_paragraphs()]
     if not places:
         return []
     counts[STEPS[1]] += 1
@@ -164,47 +162,48 @@ Goal = Literal["summary", "title", "discipline"]
 Part = Literal["title", "discipline", "introduction", "conclusion"]
 
 
-class Recast(NamedTuple):
-    """How tasks about one paper each are recast.
+def recast(task: TextTask, goal: Goal, parts: Sequence[Part], *, several: bool) -> TextTask | None:
+    """A task about one paper for another goal; None if its target is not known.
 
-    Attributes:
-        goals: What to write: the summary, which is the target of the file, the title, or the discipline. With several,
-            each task is written once for each, with the name of the goal as prefix of the input.
+    Args:
+        task: The task.
+        goal: What to write.
         parts: What to read besides the text; never what is to be written.
+        several: Whether there are other goals: the name of the goal is then the prefix of the input.
+
+    Raises:
+        InputError: The task is about several papers.
     """
-
-    goals: Sequence[Goal] = ("summary",)
-    parts: Sequence[Part] = ()
-
-    def tasks(self, task: TextTask) -> Iterator[tuple[Goal, TextTask | None]]:
-        """A task for each goal; None if its target is not known.
-
-        Raises:
-            InputError: The task is about several papers.
-        """
-        if len(task.sources) != 1:
-            raise InputError(f"{task.task_id} has {len(task.sources)} sources", "Give tasks about one paper each.")
-        texts = parts_of(task)
-        for goal in self.goals:
-            targets = task.targets if goal == "summary" else (texts[goal],)
-            yield goal, self._task(task, goal, texts, targets) if any(map(str.strip, targets)) else None
-
-    def _task(self, task: TextTask, goal: Goal, texts: Mapping[str, str], targets: tuple[str, ...]) -> TextTask:
-        (source,) = task.sources
-        if parts := {part: texts[part] for part in self.parts if part != goal and texts[part]}:
-            first = [parts[part] for part in ("title", "discipline") if part in parts]
-            first = [text if text.endswith((".", "?", "!")) else f"{text}." for text in first]
-            last = [parts[part] for part in ("introduction", "conclusion") if part in parts]
-            source = replace(source, text=" ".join([*first, source.text, *last]), sentences=())
-        if goal == "title":
-            source = replace(source, title="")
-        extra = {**task.extra, **({PREFIX: f"{goal}:"} if len(self.goals) > 1 else {})}
-        names = filter(None, [task.dataset, goal if goal != "summary" or len(self.goals) > 1 else ""])
-        return replace(task, sources=(source,), targets=targets, dataset="-".join(names), extra=extra)
+    if len(task.sources) != 1:
+        raise InputError(f"{task.task_id} has {len(task.sources)} sources", "Give tasks about one paper each.")
+    (source,), texts = task.sources, parts_of(task)
+    targets = task.targets if goal == "summary" else (texts[goal],)
+    if not any(map(str.strip, targets)):
+        return None
+    if read := {part: texts[part] for part in parts if part != goal and texts[part]}:
+        first = [read[part] for part in ("title", "discipline") if part in read]
+        first = [text if text.endswith((".", "?", "!")) else f"{text}." for text in first]
+        last = [read[part] for part in ("introduction", "conclusion") if part in read]
+        source = replace(source, text=" ".join([*first, source.text, *last]), sentences=())
+    if goal == "title":
+        source = replace(source, title="")
+    extra = {**task.extra, **({PREFIX: f"{goal}:"} if several else {})}
+    names = filter(None, [task.dataset, goal if goal != "summary" or several else ""])
+    return replace(task, sources=(source,), targets=targets, dataset="-".join(names), extra=extra)
 
 
-def recast_file(path: Path, out: Path, recast: Recast, *, on_progress: Progress = no_progress) -> dict[str, int]:
+def recast_file(
+    path: Path, out: Path, goals: Sequence[Goal], parts: Sequence[Part] = (), *, on_progress: Progress = no_progress
+) -> dict[str, int]:
     """Writes the tasks of a file for each goal; returns how many, and how many were left out, by what is missing.
+
+    Args:
+        path: The tasks.
+        out: The file to write.
+        goals: What to write: the summary, which is the target of the file, the title, or the discipline. With several,
+            each task is written once for each.
+        parts: What to read besides the text, as for `recast`.
+        on_progress: Called as the work goes on.
 
     Raises:
         SourceError: The file cannot be read.
@@ -219,11 +218,12 @@ def recast_file(path: Path, out: Path, recast: Recast, *, on_progress: Progress 
     def recast_tasks() -> Iterator[TextTask]:
         for task in read_tasks(path):
             has.update(part for part, value in parts_of(task).items() if value)
-            for goal, goal_task in recast.tasks(task):
+            for goal in goals:
+                goal_task = recast(task, goal, parts, several=len(goals) > 1)
                 counts[goal if goal_task else f"without {goal}: left out"] += 1
                 if goal_task:
                     yield goal_task
-        wanted = (*recast.parts, *(goal for goal in recast.goals if goal != "summary"))
+        wanted = (*parts, *(goal for goal in goals if goal != "summary"))
         if missing := [name for name in wanted if not has[name]]:
             raise InputError(f"no task of {path} has a {missing[0]}", f'Give records with "{missing[0]}": "…".')
 

@@ -91,7 +91,7 @@ def statistics(
         figures = task_statistics(
             _named(files),
             over=list(map(int, limits)),
-            near=near or None,
+            near=near,
             tokenizer=tokenizer,
             against=against,
             on_progress=on_progress,

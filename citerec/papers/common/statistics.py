@@ -1,17 +1,19 @@
-"""Statistics of data sets of texts: sizes, lengths, novelty, tasks of nearly the same input; and tables of them."""
+"""Statistics of data sets of texts: sizes, lengths, novelty, near inputs; and correlations of measures of texts."""
 
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.sparse import csr_array
 
 from citerec.errors import InputError
 from citerec.evaluation.results import plain
+from citerec.evaluation.statistics import LEVEL, Floats
 from citerec.evaluation.tables import Table, left, right
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
@@ -22,12 +24,6 @@ from citerec.write.metrics import NEW_NGRAMS, NGRAMS, WORDS, novelty, refers_to_
 from citerec.write.task_files import input_of, read_tasks
 from citerec.write.tasks import TextTask, words_of
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-NEAR = 0.9
-"""The cosine above which two papers count as nearly identical (Mao et al. 2022, section 4.1)."""
-OVER = (1024, 4096, 16384)
 WHITE_SPACE = "white space"
 _TOTAL = "Total"
 _PROGRESS_EVERY = 100
@@ -57,11 +53,6 @@ def describe(tasks: Iterable[TextTask]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_COUNTED, dtype=np.float64)
 
 
-def _columns(**columns: Sequence[float]) -> pd.DataFrame:
-    """Columns side by side; the shorter ones end in NaN."""
-    return pd.DataFrame({name: pd.Series(values, dtype=np.float64) for name, values in columns.items()})
-
-
 def _targets(task: TextTask) -> list[str]:
     return [target for target in task.targets if target.strip()]
 
@@ -69,9 +60,9 @@ def _targets(task: TextTask) -> list[str]:
 def task_statistics(
     files: Mapping[str, Path],
     *,
-    over: Sequence[int] = OVER,
+    over: Sequence[int],
+    near: float,
     tokenizer: str | None = None,
-    near: float | None = NEAR,
     against: Path | None = None,
     on_progress: Progress = no_progress,
 ) -> dict[str, Any]:
@@ -80,9 +71,10 @@ def task_statistics(
     Args:
         files: The files; each is read twice, task by task.
         over: Numbers of tokens: the shares of longer inputs and targets are given.
+        near: Inputs with a higher cosine of their TF-IDF vectors count as nearly the same; 0 to leave this out. Mao et
+            al. (2022, section 4.1) take 0.9.
         tokenizer: A folder or name of a model whose tokens are counted, special ones included; by default what stands
             between white space.
-        near: Inputs with a higher cosine of their TF-IDF vectors count as nearly the same; None to leave this out.
         against: Another file of tasks, such as what a model learnt from: how many tasks of each set are near to one
             of it.
         on_progress: Called as the work goes on.
@@ -103,9 +95,9 @@ def task_statistics(
         InputError: A record is no task, `near` is no share, or there is no such file.
         ModelError: There is no such tokenizer.
     """
-    if near is not None and not 0 < near < 1:
+    if not 0 <= near < 1:
         raise InputError(f"{near} is no cosine between 0 and 1", "Give one such as --near 0.9.")
-    if against is not None and near is None:
+    if against is not None and not near:
         raise InputError("nothing says what is nearly the same as a task of the other file", "Give a cosine too.")
     count = _counter(tokenizer)
     sets = {}
@@ -116,12 +108,12 @@ def task_statistics(
             on_progress(f"describing {name}", len(parts) * _PROGRESS_EVERY, 0)
         sets[name] = _summary(pd.concat(parts), over)
     for name, path in files.items() if near else ():
-        sets[name] |= _overlaps(path, against, near or 0, functools.partial(on_progress, f"comparing {name}"))
+        sets[name] |= _overlaps(path, against, near, functools.partial(on_progress, f"comparing {name}"))
     settings = {
         "words": WORDS,
         "novelty": NEW_NGRAMS,
         "tokens": tokenizer or WHITE_SPACE,
-        "near": None if near is None else {"cosine_over": near, "of": "TF-IDF of inputs (scikit-learn)"},
+        "near": {"cosine_over": near, "of": "TF-IDF of inputs (scikit-learn)"} if near else None,
         "against": against.name if against else None,
     }
     return plain({"kind": "citerec-task-statistics", "version": 1, "sets": sets, "settings": settings})
@@ -129,18 +121,17 @@ def task_statistics(
 
 def _described(tasks: Sequence[TextTask], count: CountTokens) -> pd.DataFrame:
     """The columns of `describe`, of the input, of tokens, and of novelty."""
+    targets = [(task.sources, target) for task in tasks for target in _targets(task)]
     shares = [
-        novelty(target, [text for source in task.sources for text in (source.title, source.text)])
-        for task in tasks
-        for target in _targets(task)
+        novelty(target, [text for one in sources for text in (one.title, one.text)]) for sources, target in targets
     ]
-    more = _columns(
-        input_words=[len(words_of(_text(task))) for task in tasks],
-        input_tokens=count([" ".join(input_of(task)) for task in tasks]),
-        target_tokens=count([target for task in tasks for target in _targets(task)]),
+    more = {
+        "input_words": [len(words_of(_text(task))) for task in tasks],
+        "input_tokens": count([" ".join(input_of(task)) for task in tasks]),
+        "target_tokens": count([target for _, target in targets]),
         **{f"novelty{n}": [one[at] for one in shares] for at, n in enumerate(NGRAMS)},
-    )
-    return pd.concat([describe(tasks), more])
+    }
+    return pd.concat([describe(tasks), *(pd.DataFrame({name: more[name]}, dtype=np.float64) for name in more)])
 
 
 def _summary(columns: pd.DataFrame, over: Sequence[int]) -> dict[str, Any]:
@@ -183,12 +174,11 @@ def _overlaps(
     return {name: {"pairs": len(pairs[name]), "share": len(np.unique(rows[name])) / (size or 1)} for name in pairs}
 
 
-def tfidf(texts: Iterable[str]) -> "csr_array":
+def tfidf(texts: Iterable[str]) -> csr_array:
     """TF-IDF vectors of some texts, of length 1; no rows at all if no text has a word.
 
     As scikit-learn's `TfidfVectorizer` makes them by default: words of two letters and more, in small letters.
     """
-    from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     try:
@@ -198,7 +188,7 @@ def tfidf(texts: Iterable[str]) -> "csr_array":
 
 
 def near_pairs(
-    first: "csr_array", second: "csr_array | None", cosine: float, on_progress: Callable[[int, int], None]
+    first: csr_array, second: csr_array | None, cosine: float, on_progress: Callable[[int, int], None]
 ) -> Pairs:
     """The pairs of rows whose cosine is higher than a threshold.
 
@@ -283,3 +273,39 @@ def _value(columns: pd.DataFrame, column: str) -> float | None:
         return float(columns["self_reference"].sum())
     value = columns[column].mean()
     return None if np.isnan(value) else float(value)
+
+
+COEFFICIENTS = ("pearson", "spearman", "kendall")
+
+_LEAST = 3  # points: the correlation of two is always 1 or -1
+_DECIMALS = 12  # what differs after them differs by rounding
+
+
+def bootstrapped(samples: Sequence[Floats]) -> dict[str, Any]:
+    """Correlations of some points, with the 95 % intervals of their bootstrap samples.
+
+    Args:
+        samples: The points, then each bootstrap sample of them: 2 × points.
+
+    Returns:
+        `n` points; by coefficient `values`, None for fewer than three points or where `coefficients` has none; `ci`.
+    """
+    n = samples[0].shape[1]
+    table = pd.DataFrame([coefficients(*sample) for sample in (samples if n >= _LEAST else ())], columns=COEFFICIENTS)
+    if table[:1].dropna().empty:
+        return {"n": n, "values": dict.fromkeys(COEFFICIENTS), "ci": dict.fromkeys(COEFFICIENTS)}
+    bounds = table[1:].dropna().quantile([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    ci = {name: bounds[name].tolist() if len(bounds.dropna()) else None for name in COEFFICIENTS}
+    return {"n": n, "values": table.iloc[0].to_dict(), "ci": ci}
+
+
+def coefficients(first: Floats, second: Floats) -> list[float]:
+    """Pearson's r, Spearman's rho and Kendall's tau-b (by scipy) of some points; NaN if one of both is constant."""
+    from scipy import stats
+
+    pair = np.round([first, second], _DECIMALS)
+    if min(map(len, map(np.unique, pair))) < 2:
+        return [np.nan] * len(COEFFICIENTS)
+    # Spearman's rho is Pearson's r of the ranks; scipy's functions for both are slow, since they test it, too.
+    pearson, spearman = (np.corrcoef(values)[0, 1] for values in (pair, stats.rankdata(pair, axis=1)))
+    return [float(pearson), float(spearman), float(stats.kendalltau(*pair).statistic)]

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from citerec.errors import ModelError, SettingsError
 from citerec.index.manifest import trained_of
 from citerec.models.encoder import batches_by_length
 from citerec.models.find import bare_name, model_or_own, quiet_libraries
+from citerec.models.text_models import ModelKind, TextModel
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Candidate, OpenIndex, Retriever, check_asked
-
-if TYPE_CHECKING:
-    from citerec.models.text_models import ModelKind, TextModel
 
 # At once, on a CPU and on a GPU: tokens of inputs with their beams, padding included; and scores of words, 4 bytes
 # each, which are kept at every step.
@@ -70,7 +68,7 @@ def _packed(sequence: Sequence[int]) -> bytes:
 
 
 def suggestions(
-    model: "TextModel",
+    model: TextModel,
     inputs: Sequence[Sequence[int]],
     beams: int,
     max_new_tokens: int,
@@ -148,7 +146,7 @@ class WritingRetriever(Retriever):
     """
 
     filters_itself = True
-    kind: ClassVar["ModelKind"]
+    kind: ClassVar[ModelKind]
     writes: ClassVar[str]
     remedy: ClassVar[str]
 
@@ -187,11 +185,11 @@ class WritingRetriever(Retriever):
         self._opened = None
 
     @abstractmethod
-    def read(self, model: "TextModel", topic: Topic, room: int) -> Sequence[int]:
+    def read(self, model: TextModel, topic: Topic, room: int) -> Sequence[int]:
         """What the model reads of a topic; a causal one with room for so many tokens."""
 
     @abstractmethod
-    def citation(self, model: "TextModel", paper: Paper) -> Sequence[int]:
+    def citation(self, model: TextModel, paper: Paper) -> Sequence[int]:
         """The citation of a paper as the model may write it, with its end; empty if it has none."""
 
     @abstractmethod
@@ -202,7 +200,7 @@ class WritingRetriever(Retriever):
     def chosen(self, topic: Topic, named: Sequence[list[str]], filters: Filters) -> Sequence[Sequence[str]]:
         """Of the papers that each citation names, and that pass the filters, those that count, in their order."""
 
-    def search_options(self, _model: "TextModel") -> Mapping[str, Any]:
+    def search_options(self, _model: TextModel) -> Mapping[str, Any]:
         """Other arguments of `suggestions`; none by default."""
         return {}
 
@@ -263,7 +261,7 @@ class WritingRetriever(Retriever):
             f"the index; {out:,} name one that a filter or a leak rule leaves out."
         )
 
-    def _open(self) -> "tuple[TextModel, TokenSequences | None]":
+    def _open(self) -> tuple[TextModel, TokenSequences | None]:
         with self._lock:
             if self._opened is None:
                 model = open_writer(self._name, self.kind, self.settings.max_new_tokens)
@@ -276,10 +274,8 @@ class WritingRetriever(Retriever):
             return self._opened
 
 
-def open_writer(name: str, kind: "ModelKind", max_new_tokens: int) -> "TextModel":
+def open_writer(name: str, kind: ModelKind, max_new_tokens: int) -> TextModel:
     """Opens a model. Raises ModelError if it cannot be opened, or has no room for what it is to write."""
-    from citerec.models.text_models import TextModel
-
     model = TextModel.open(name, kinds=[kind])
     if model.max_output_tokens is not None and max_new_tokens >= model.max_output_tokens:
         fault = f"{name} has room for {model.max_output_tokens} tokens, and a citation may have {max_new_tokens}"

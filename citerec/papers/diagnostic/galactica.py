@@ -5,7 +5,7 @@ import functools
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,13 @@ from citerec.corpus.matching import plain_title
 from citerec.corpus.store import PaperStore
 from citerec.errors import ModelError
 from citerec.models.encoder import batches_by_length
+from citerec.models.text_models import IGNORED, TextModel
 from citerec.papers.common.written import WritingRetriever, open_writer
 from citerec.records import Filters, Paper, Reason
 from citerec.rerank.base import Records, Reranker, Texts, interpolated, reranked
 from citerec.retrieve.base import Candidates, OpenIndex
 from citerec.retrieve.entries import Search, title_search
 from citerec.settings import PartSettings, Weight
-
-if TYPE_CHECKING:
-    from citerec.models.text_models import TextModel
 
 _REMEMBERED = 1 << 14  # references whose papers are remembered
 
@@ -84,15 +82,15 @@ class GalacticaRetriever(WritingRetriever):
         # A model writes the same references again and again.
         self._match = functools.lru_cache(_REMEMBERED)(lambda text: match(text, search, index.store, settings.distance))
 
-    def read(self, model: "TextModel", topic: Topic, room: int) -> tuple[int, ...]:
+    def read(self, model: TextModel, topic: Topic, room: int) -> tuple[int, ...]:
         """The prompt."""
         return prompt_of(model, topic, self.settings, room)
 
-    def citation(self, model: "TextModel", paper: Paper) -> tuple[int, ...]:
+    def citation(self, model: TextModel, paper: Paper) -> tuple[int, ...]:
         """The reference."""
         return reference_to(model, paper, self.settings)
 
-    def search_options(self, model: "TextModel") -> Mapping[str, Any]:
+    def search_options(self, model: TextModel) -> Mapping[str, Any]:
         """The token that ends a reference, and the length penalty; raises ModelError if the end is several tokens."""
         ids = model.continuation(self.settings.end)
         if len(ids) != 1 or ids[0] == model.tokenizer.unk_token_id:
@@ -108,7 +106,7 @@ class GalacticaRetriever(WritingRetriever):
         return [papers[:1] for papers in named]
 
 
-def prompt_of(model: "TextModel", topic: Topic, settings: PromptSettings, max_new_tokens: int) -> tuple[int, ...]:
+def prompt_of(model: TextModel, topic: Topic, settings: PromptSettings, max_new_tokens: int) -> tuple[int, ...]:
     """The tokens of the context up to the marker, then the start of a reference without a space behind it.
 
     There is room left for `max_new_tokens`.
@@ -118,7 +116,7 @@ def prompt_of(model: "TextModel", topic: Topic, settings: PromptSettings, max_ne
     return model.last_tokens(f"{topic.lead} {settings.start}".strip(), room)
 
 
-def reference_to(model: "TextModel", paper: Paper, settings: PromptSettings) -> tuple[int, ...]:
+def reference_to(model: TextModel, paper: Paper, settings: PromptSettings) -> tuple[int, ...]:
     """The tokens of the reference to a paper, with its end; none if the paper has no title."""
     title = " ".join(paper.title.split())
     if not title:
@@ -200,9 +198,9 @@ class TitleLikelihoodReranker(Reranker):
         """What the model learnt from, if citerec knows it."""
         return GalacticaRetriever.provenance_at(index, settings)
 
-    def __init__(self, model: str, settings: TitleLikelihoodSettings | None = None) -> None:
-        self.settings = settings or TitleLikelihoodSettings()
-        self.depth = self.settings.depth
+    def __init__(self, model: str, settings: TitleLikelihoodSettings) -> None:
+        self.settings = settings
+        self.depth = settings.depth
         self._name = model
         self._opened: TextModel | None = None
         self._opening = threading.Lock()
@@ -226,17 +224,13 @@ class TitleLikelihoodReranker(Reranker):
         return reranked(candidates, scores, "title_likelihood", reasons=reasons)
 
 
-def likelihoods(
-    model: "TextModel", prompt: Sequence[int], continuations: Sequence[Sequence[int]]
-) -> NDArray[np.float64]:
+def likelihoods(model: TextModel, prompt: Sequence[int], continuations: Sequence[Sequence[int]]) -> NDArray[np.float64]:
     """The log-probability of each continuation of a prompt, (continuations,); that of an empty one is 0.
 
     The prompt is read once. The sum over the tokens is meant, in natural logarithms.
     """
     import torch
     from torch.nn.functional import cross_entropy
-
-    from citerec.models.text_models import IGNORED
 
     totals = np.zeros(len(continuations))
     numbers = [number for number, ids in enumerate(continuations) if ids]

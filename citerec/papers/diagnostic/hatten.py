@@ -14,9 +14,9 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from safetensors.torch import save_model
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn, optim
 from torch.nn.utils.rnn import pad_sequence
 
@@ -34,7 +34,7 @@ from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer, torch_device
 from citerec.papers.diagnostic.networks import WEIGHTS, open_network
 from citerec.records import Paper
-from citerec.settings import Amount, Positive, Share
+from citerec.settings import Amount, PartSettings, Positive, Share
 from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, mean_scores, write_model
 
 HATTEN_DIRECTORY = Kind(name="HAtten model", kind="citerec-hatten", manifest=MANIFEST, names=MODEL_FILES | {MANIFEST})
@@ -53,7 +53,7 @@ Document = list[tuple[int, str]]
 """The paragraphs of a topic or of a paper: the number of the type, and the text."""
 
 
-class Sizes(BaseModel):
+class Sizes(PartSettings):
     """The sizes of a network, those of the paper by default.
 
     Attributes:
@@ -63,8 +63,6 @@ class Sizes(BaseModel):
         max_words: The first words of a paragraph that are read.
         dropout: Share of the numbers that are dropped in training.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     width: int = Field(ge=1)
     heads: int = Field(default=8, ge=1)
@@ -251,8 +249,6 @@ def _of_encoder(name: str) -> "tuple[Tokenizer, Vectors]":
 
 def _of_file(path: Path, texts: Iterable[str], most: int, on_progress: Progress) -> "tuple[Tokenizer, Vectors]":
     """The words of some texts that a file has, and for all others the mean of their vectors."""
-    from tokenizers import models, normalizers, pre_tokenizers, trainers
-
     tokenizer = Tokenizer(models.WordLevel(unk_token=_UNKNOWN))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -373,7 +369,7 @@ def train_hatten(
         sizes = Sizes(width=words.shape[1], **same)
         torch.manual_seed(schedule.seed)
         learner = _Learner(Hatten(sizes, tokenizer, words).to(torch_device(how.get("device"))), groups, pool, options)
-        own = Learner(learner.model, options.batch, learner.examples, learner.losses, learner.evaluate)
+        own = Learner(learner.model, options.batch, groups.examples, learner.losses, learner.evaluate)
         record = groups.fit(own)
         manifest = HattenManifest(
             sizes=sizes,
@@ -450,17 +446,11 @@ class Pool:
         return np.where(allowed.any(2), first, -1)
 
 
-@dataclass
 class _Learner:
     """A model, the moving average of its weights, and the groups from which it learns."""
 
-    learning: Hatten
-    groups: GroupTraining
-    pool: Pool
-    options: HattenOptions
-
-    def __post_init__(self) -> None:
-        self.examples = self.groups.examples
+    def __init__(self, learning: Hatten, groups: GroupTraining, pool: Pool, options: HattenOptions) -> None:
+        self.learning, self.groups, self.pool, self.options = learning, groups, pool, options
         self._random = np.random.default_rng((self.groups.schedule.seed, 2))
         self._average = optim.swa_utils.AveragedModel(self.learning, avg_fn=self._averaged).requires_grad_(False)
         self.averaged: Any = self._average.module
@@ -546,7 +536,7 @@ def triplet_loss(scores: Tensor, relevance: Scores, margin: float) -> Tensor:
 
 
 def relevances(
-    queries: Sequence[Document], papers: Sequence[Document], places: Rows, easy: int, *, graded: bool = True
+    queries: Sequence[Document], papers: Sequence[Document], places: Rows, easy: int, *, graded: bool
 ) -> Scores:
     """How relevant the papers of each example are to its query, (examples, papers), in steps of the margin.
 

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from safetensors.torch import save_model
 from torch import Tensor, nn
 
@@ -27,7 +27,7 @@ from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, ModelManifest, torch_device
 from citerec.papers.diagnostic.networks import WEIGHTS, open_network
 from citerec.records import Paper
-from citerec.settings import Positive
+from citerec.settings import PartSettings, Positive
 from citerec.train.encoders import tuned
 from citerec.train.groups import Choice, GroupTraining, HowFound, Learner, Schedule, group_training, write_model
 
@@ -46,7 +46,7 @@ _WORD = re.compile(r"[^\W_]+")
 _TITLES_AT_ONCE = 64  # each of their words has a number for every word of the vocabulary
 
 
-class Sizes(BaseModel):
+class Sizes(PartSettings):
     """The sizes of a network, those of the original by default.
 
     Attributes:
@@ -61,8 +61,6 @@ class Sizes(BaseModel):
         vocabulary: Words of each vocabulary, at most.
         dropout: Share of the numbers of words' vectors that are dropped in training.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     embedding: int = Field(default=64, ge=1)
     hidden: int = Field(default=64, ge=1)
@@ -111,11 +109,8 @@ class Manifest(ModelManifest):
     weight: float = 1.0
 
 
-class Memory(NamedTuple):
-    """What encoders made of some texts: `values` (rows, widths, filters); `mask` (rows, widths), what is attended."""
-
-    values: Tensor
-    mask: Tensor
+Memory = tuple[Tensor, Tensor]
+"""What encoders made of some texts, (rows, widths, filters), and what of it is attended, (rows, widths)."""
 
 
 class TimeDelay(nn.Module):
@@ -188,9 +183,9 @@ class Ncn(nn.Module):
     def read(self, topics: Sequence[Topic]) -> list[Memory]:
         """What the encoders make of some contexts and of their citing authors, a row for each context."""
         passages = [words_of(topic.passage)[: self.sizes.context_words] for topic in topics]
-        context = self._encoded(self.context, "texts", passages)
+        context, mask = self._encoded(self.context, "texts", passages)
         citing = self._of_authors(self.citing, [topic.citing.authors if topic.citing else () for topic in topics])
-        return [Memory(context.values, torch.ones_like(context.mask)), citing]
+        return [(context, torch.ones_like(mask)), citing]
 
     def forward(self, memories: Sequence[Memory], papers: Sequence[Paper]) -> tuple[Tensor, Tensor]:
         """The cross-entropy of each word of titles, (papers, words), and the titles as numbers, each with its end.
@@ -228,9 +223,8 @@ class Ncn(nn.Module):
         scores, memories = np.zeros(len(papers), np.float32), self.read([topic])
         for begin in range(0, len(papers), _TITLES_AT_ONCE):
             part = papers[begin : begin + _TITLES_AT_ONCE]
-            losses, ids = self(
-                [Memory(*(rows.expand(len(part), *rows.shape[1:]) for rows in one)) for one in memories], part
-            )
+            copies = [(values.expand(len(part), -1, -1), mask.expand(len(part), -1)) for values, mask in memories]
+            losses, ids = self(copies, part)
             nats = losses.sum(1) + spread * (ids == UNKNOWN).sum(1)
             is_empty = (ids != PADDING).sum(1) == 1
             scores[begin : begin + len(part)] = -nats.masked_fill(is_empty, blind).cpu().numpy()
@@ -243,7 +237,7 @@ class Ncn(nn.Module):
         ids = self._numbers(kind, texts, max(encoder.widths))
         lengths = (ids != PADDING).sum(1)
         values = encoder(self.dropout(self.embedding[kind](ids)), lengths)
-        return Memory(values, (lengths > 0)[:, None].expand(values.shape[:2]))
+        return values, (lengths > 0)[:, None].expand(values.shape[:2])
 
     def _numbers(self, kind: str, texts: Sequence[Sequence[str]], least: int = 1) -> Tensor:
         """The numbers of the words of some texts, (texts, longest), with room for at least `least` in each."""

@@ -11,7 +11,7 @@ from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
-from citerec.index.vectors import DenseManifest
+from citerec.index.vectors import DenseManifest, DenseOptions
 from citerec.records import Paper
 from citerec.rerank.base import Records, Reranker, Texts, WeightedSettings, interpolated, trained_folder
 from citerec.retrieve.base import Candidates
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from citerec.index.vectors import DenseOptions
     from citerec.papers.diagnostic.hatten import Hatten
 
 
@@ -36,9 +35,7 @@ class HattenRetriever(DenseRetriever):
     Settings = SearchSettings  # what is read of a topic is a matter of the model
 
     @classmethod
-    def encode(
-        cls, index: Path, options: "DenseOptions", on_progress: Progress, parallelism: Parallelism = HERE
-    ) -> str:
+    def encode(cls, index: Path, options: DenseOptions, on_progress: Progress, parallelism: Parallelism = HERE) -> str:
         """Makes the vectors of all papers with a model, whose folder the options name; errors as for `encode_index`.
 
         How many words are read is a matter of the model.
@@ -94,10 +91,9 @@ class NcnReranker(Reranker):
         """Opens the network in a folder, or the one of the index."""
         return cls(trained_folder(cls, index, folder or settings.model, "ncn"), settings)
 
-    def __init__(self, path: str | Path, settings: NcnSettings | None = None) -> None:
+    def __init__(self, path: str | Path, settings: NcnSettings) -> None:
         from citerec.papers.diagnostic.ncn import Ncn
 
-        settings = settings or NcnSettings()
         self.folder = Path(path)
         self.model = Ncn.open(path)
         self.weight = self.model.manifest.weight if settings.weight is None else settings.weight

@@ -286,7 +286,7 @@ def _task(document: Document, conditions: Conditions, store: PaperStore, counts:
     abstract = (citing.abstract if citing else None) or _own_abstract(document, flat)
     if not (
         passes(3, len(text.cited) >= conditions.papers)
-        and passes(4, text.linked_groups >= conditions.linked * text.groups)
+        and passes(4, sum(text.groups) >= conditions.linked * len(text.groups))
         and passes(5, all(papers[paper_id].abstract for paper_id in text.cited))
         and passes(6, abstract)
     ):
@@ -310,14 +310,14 @@ class _RelatedWork:
     """The text of a section, one line per paragraph or headline, with `[n]` for the papers that it cites.
 
     Papers are cited in order of first mention. Citations with nothing but non-words between them are one group, which
-    may have a linked paper.
+    may have a linked paper: `groups` says for each whether it has one.
     """
 
     def __init__(self, document: Document, section: sections.Section, papers: Mapping[str, Paper]) -> None:
         self._document, self._papers = document, papers
         self.lines: list[str] = []
         self.cited: dict[str, int] = {}
-        self.groups = self.linked_groups = 0
+        self.groups: list[bool] = []
         self._add(section)
 
     def _add(self, section: sections.Section) -> None:
@@ -329,26 +329,22 @@ class _RelatedWork:
             self._add(inner)
 
     def _anchored(self, place: int) -> str:
-        whole, at, linked_here = self._document.whole(place), 0, False
+        whole, at = self._document.whole(place), 0
         spans = []
         for number, (marker, entry_ids) in enumerate(self._document.citations(place)):
             between = whole[at : marker.start]
             if number == 0 or not _ADJACENT.fullmatch(between):
-                self.groups += 1
-                linked_here = False
+                self.groups.append(False)
             anchors = [f"[{self.cited.setdefault(paper_id, len(self.cited))}]" for paper_id in self._linked(entry_ids)]
-            if anchors and not linked_here:
-                self.linked_groups += 1
-                linked_here = True
+            self.groups[-1] |= bool(anchors)
             at = marker.end
             before, after = (" " * side.isalnum() for side in (between[-1:], whole[at : at + 1]))
             spans.append((marker.start, at, f"{before}{' '.join(anchors) or OTHER}{after}"))
         return replaced(whole, spans)
 
     def _linked(self, entry_ids: Sequence[str]) -> list[str]:
-        entries = (self._document.text.bib_entries.get(entry_id) for entry_id in entry_ids)
-        paper_ids = (entry.paper_id for entry in entries if entry and entry.paper_id)
-        return list(dict.fromkeys(paper_id for paper_id in paper_ids if paper_id in self._papers))
+        paper_ids = dict.fromkeys(self._document.text.papers_of(entry_ids))
+        return [paper_id for paper_id in paper_ids if paper_id in self._papers]
 
 
 def _own_abstract(document: Document, flat: Sequence[sections.Section]) -> str:

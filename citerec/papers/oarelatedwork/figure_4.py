@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from citerec.evaluation.predictions import citing_paper
+from citerec.evaluation.statistics import times_of
 from citerec.files.text import counted
-from citerec.papers.common.correlation import bootstrapped, times_of
 from citerec.papers.common.reproduce import Measured, Reproduction, metrics_here, published
+from citerec.papers.common.statistics import bootstrapped
 from citerec.write.drafting import PRESETS
 from citerec.write.metrics import open_metrics
 from citerec.write.task_files import read_prediction_file

@@ -2,20 +2,17 @@
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from citerec.files.progress import Progress
 from citerec.models.encoder import batches_by_length
 from citerec.models.find import quiet_libraries
+from citerec.models.text_models import IGNORED, TextModel
 from citerec.write import metrics
 from citerec.write.anchors import with_bare_spans
 from citerec.write.drafting import Preset
 from citerec.write.tasks import Prediction
-
-if TYPE_CHECKING:
-    from citerec.models.text_models import TextModel
 
 DEFAULT_MODEL = "facebook/bart-large-cnn"
 """The model of the paper's BARTSCORE-CNN."""
@@ -42,8 +39,6 @@ class BartScore(metrics.TextMetric):
     columns = (metrics.Column("bartscore", share=False, decimals=3),)
 
     def __init__(self, model: str | None = None, *, device: str | None = None) -> None:
-        from citerec.models.text_models import TextModel
-
         self._model = opened = TextModel.open(model or DEFAULT_MODEL, kinds=["encoder-decoder"], device=device)
         self._read = opened.max_input_tokens or _LONGEST
         self._written = min(self._read, opened.max_output_tokens or _LONGEST)
@@ -76,12 +71,10 @@ class BartScore(metrics.TextMetric):
 BARTSCORE = metrics.MetricPart("bartscore", lambda options: BartScore(options.bartscore_model))
 
 
-def _mean_log_probabilities(model: "TextModel", pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
+def _mean_log_probabilities(model: TextModel, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
     """The mean log-probability of the second tokens of each pair, each given the first ones and those before it."""
     import torch
     from torch.nn.functional import cross_entropy
-
-    from citerec.models.text_models import IGNORED
 
     batch, targets = zip(*pairs, strict=True)
     labels = model.padded(targets, IGNORED)

@@ -136,9 +136,9 @@ def test_aburaed_as_pairs_of_lines(tmp_path: Path) -> None:
 )
 def test_a_bad_record_is_set_aside_until_they_are_too_many(record: dict[str, Any], why: str, tmp_path: Path) -> None:
     source, out = write_lines(tmp_path / "lu.jsonl", [*[LU] * 30, record]), tmp_path / "out.jsonl"
-    unified = unify([source], out)
-    assert (unified.tasks, unified.bad, unified.quarantine) == ({"lu": 30}, 1, tmp_path / "out.jsonl.quarantine.jsonl")
-    (told,) = [json.loads(line) for line in unified.quarantine.read_text().splitlines()]
+    tasks, bad = unify([source], out)
+    assert (tasks, bad) == ({"lu": 30}, 1)
+    (told,) = [json.loads(line) for line in (tmp_path / "out.jsonl.quarantine.jsonl").read_text().splitlines()]
     assert (told["shard"], told["line"]) == ("lu.jsonl", 31) and why in told["reason"]
     before = sorted(tmp_path.iterdir())
     with pytest.raises(BuildError, match=r"more than 0%; the first is .*, line 31: "):

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.errors import BuildError, InputError
-from citerec.papers.citesum.data import CITESUM_PLAN, STEPS, Nearness, Recast, recast_file, summary_of
+from citerec.papers.citesum.data import CITESUM_PLAN, STEPS, Nearness, recast_file, summary_of
 from citerec.papers.common.pair_sets import SPLITS, Splitting, build_pairs
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import PREFIX
@@ -112,7 +112,7 @@ def published(tmp_path: Path) -> Path:
 
 def test_with_several_goals_each_task_is_written_for_each(published: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    counts = recast_file(published, out, Recast(("summary", "title", "discipline")))
+    counts = recast_file(published, out, ("summary", "title", "discipline"))
     assert counts == {
         "summary": 4,
         "title": 3,
@@ -126,7 +126,7 @@ def test_with_several_goals_each_task_is_written_for_each(published: Path, tmp_p
     assert [task.dataset for task in first] == ["summary", "title", "discipline"]
     assert [task.targets[0] for task in first] == ["0 trees were grown in REF .", "Trees 0", "Biology"]
     assert [task.extra[PREFIX] for task in first] == ["summary:", "title:", "discipline:"]
-    recast_file(published, out, Recast(("title",), ("title", "discipline", "introduction")))
+    recast_file(published, out, ("title",), ("title", "discipline", "introduction"))
     texts = [task.sources[0].text for task in read_tasks(out)]
     assert texts == ["Biology. We grow 0 trees.", "We grow 2 trees.", "Biology. We grow 3 trees. Trees ?"]
     # What is to be written is nowhere in what is read, and they are known to be about one paper.
@@ -145,4 +145,4 @@ def test_the_command_recasts_and_says_what_is_wrong(citerec_here: Citerec, publi
         one_line(citerec_here("data", "recast", *arguments, "--out", "o.jsonl"), 2, words)
         assert (tmp_path / "o.jsonl").read_bytes() == before
     with pytest.raises(InputError, match="the tasks themselves"):
-        recast_file(published, published, Recast())
+        recast_file(published, published, ("summary",))

@@ -28,7 +28,7 @@ def spread(mean: Any, median: float | None) -> dict[str, Any]:
 
 
 def test_tasks_and_targets_are_described(tasks: Path, tmp_path: Path) -> None:
-    found = task_statistics({"mine": tasks}, over=(3, 5))["sets"]["mine"]
+    found = task_statistics({"mine": tasks}, over=(3, 5), near=0.9)["sets"]["mine"]
     assert (found["tasks"], found["targets"]) == (3, 3)
     assert found["sources"] == spread(4 / 3, 1)
     # Tags are no words, but tokens of a model.
@@ -43,7 +43,7 @@ def test_tasks_and_targets_are_described(tasks: Path, tmp_path: Path) -> None:
     assert found["inputs_over"] == {"3": pytest.approx(2 / 3), "5": pytest.approx(1 / 3)}
     assert found["targets_over"] == {"3": pytest.approx(1 / 3), "5": 0}
     folder = write_tiny_bart(tmp_path / "bart", ["One two three four."])
-    of_model = task_statistics({"mine": tasks}, tokenizer=str(folder), near=None)["sets"]["mine"]
+    of_model = task_statistics({"mine": tasks}, over=(), near=0, tokenizer=str(folder))["sets"]["mine"]
     assert of_model["input_tokens"]["median"] == 6  # with those at both ends
 
 
@@ -54,7 +54,7 @@ def test_tasks_of_nearly_the_same_input_are_found(tmp_path: Path) -> None:
 
     first = of("a.jsonl", "cats hunt birds", "Cats hunt birds!", "dogs sleep long", "trees grow slowly")
     other = of("b.jsonl", "stars shine brightly", "slowly trees grow")
-    found = task_statistics({"first": first, "other": other}, against=other)
+    found = task_statistics({"first": first, "other": other}, over=(), near=0.9, against=other)
     of_first, of_other = found["sets"]["first"], found["sets"]["other"]
     assert of_first["near"] == {"pairs": 1, "share": 0.5}
     assert of_first["against"] == {"pairs": 1, "share": 0.25}
