@@ -50,9 +50,6 @@ class Entries(NamedTuple):
     is_whole: bool = False
 
 
-NO_ENTRIES = Entries()
-
-
 def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
     """The entries of some `.bib` files.
 

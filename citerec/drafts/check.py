@@ -19,7 +19,7 @@ from urllib.parse import quote
 from citerec.corpus.bibtex import HTML, values_of, without_html
 from citerec.corpus.matching import edition_name, folded, is_preprint, keys_of, same_author
 from citerec.drafts.base import Cited, Draft, Place, Source
-from citerec.drafts.bibliography import NO_ENTRIES, Entries, Entry, Unread
+from citerec.drafts.bibliography import Entries, Entry, Unread
 from citerec.drafts.files import Files
 from citerec.drafts.matching import (
     Difference,
@@ -282,7 +282,7 @@ def material_of(
     """What the checks look at; arguments as for `check_draft`."""
     if index is not None and match is None:
         match = partial(match_entries, index=index)
-    return Material(draft, bibliography or NO_ENTRIES, files or Files(), options.year, match, index)
+    return Material(draft, bibliography or Entries(), files or Files(), options.year, match, index)
 
 
 def findings_of(material: Material, options: Options) -> list[Finding]:
