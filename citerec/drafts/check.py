@@ -19,13 +19,12 @@ from urllib.parse import quote
 from citerec.corpus.bibtex import HTML, values_of, without_html
 from citerec.corpus.matching import edition_name, folded, is_preprint, keys_of, same_author
 from citerec.drafts.base import Cited, Draft, Place, Source
-from citerec.drafts.bibliography import Entries, Entry, Unread
+from citerec.drafts.bibliography import Entries, Entry, Mending, Unread
 from citerec.drafts.files import Files
 from citerec.drafts.matching import (
     Difference,
     Match,
     Matcher,
-    Mending,
     differences,
     is_retracted,
     is_same_work,

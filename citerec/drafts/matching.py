@@ -23,6 +23,7 @@ from citerec.corpus.matching import (
 )
 from citerec.corpus.reading import decoded
 from citerec.corpus.venues import same_venue, says_venue
+from citerec.drafts.bibliography import Mending
 from citerec.records import Known, Notice, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.entries import title_search
@@ -61,13 +62,6 @@ class Match:
 
 Matcher = Callable[[Iterable[Paper]], Mapping[str, Match]]
 """What an index or services have of entries, by key."""
-
-
-class Mending(NamedTuple):
-    """A field of an entry, and what it should be, as BibTeX."""
-
-    field: str
-    value: str
 
 
 class Difference(NamedTuple):
