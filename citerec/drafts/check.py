@@ -39,7 +39,6 @@ from citerec.drafts.sentences import draft_sentences, sentence_place
 from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, library_of, supporting_sentence
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry
-from citerec.files.text import names_in
 from citerec.records import Context, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.version import __version__
@@ -234,15 +233,6 @@ def check(
 
 WRITING = Options(ignore=frozenset({"not-in-index"}))
 """While someone writes, what the index lacks is no fault."""
-
-_CODES = names_in(
-    "authors-differ, authors-missing, authors-placeholder, bibliography-unreadable, concern,"
-    "corrected, doi-impossible, doi-unknown, entry-uncited, entry-unreadable, html-entity, key-duplicate, key-unknown,"
-    "may-not-fit, newer-than-draft, not-found, not-in-index, other-work, place-open, preprint-published, retracted,"
-    "title-differs, two-works, venue-differs, venue-unknown, version-differs, work-twice, year-differs"
-)
-CHECKS: Registry[Check] = Registry("check", {code: f"citerec.drafts.check:{code.replace('-', '_')}" for code in _CODES})
-"""All checks, by code."""
 
 
 def check_draft(
@@ -701,3 +691,8 @@ def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
 
 def _shortened(sentence: str, most: int = 80) -> str:
     return sentence if len(sentence) <= most else f"{sentence[:most].rsplit(' ', 1)[0]} …"
+
+
+_CODES = sorted(one.name for one in list(globals().values()) if isinstance(one, Check))
+CHECKS: Registry[Check] = Registry("check", {code: f"citerec.drafts.check:{code.replace('-', '_')}" for code in _CODES})
+"""All checks, by code: those above, and those of other packages."""
