@@ -199,15 +199,9 @@ def sentence_evidence(claim: str, sentences: Sequence[str]) -> Floats:
     cosines = vectors[1:] @ vectors[0]
     place = np.arange(len(sentences)) / max(1, len(sentences))
     rank = np.log1p((-shared).argsort(kind="stable").argsort(kind="stable"))
-    pieces = [
-        cosines,
-        shared,
-        beside[:-2] + beside[2:],
-        place,
-        place < _BEGINNING,
-        np.log1p([len(one) for one in words]),
-    ]
-    return np.stack([*map(np.asarray, pieces), rank, vectors[1:] @ vectors[1]], axis=1).astype(float)
+    neighbours, lengths, of_title = beside[:-2] + beside[2:], np.log1p(list(map(len, words))), vectors[1:] @ vectors[1]
+    pieces = [cosines, shared, neighbours, place, place < _BEGINNING, lengths, rank, of_title]
+    return np.stack(pieces, axis=1).astype(float)
 
 
 def _bm25(words: Sequence[str], wanted: set[str], weight: Mapping[str, float], length: float) -> float:
