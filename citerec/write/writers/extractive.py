@@ -393,16 +393,14 @@ def _oracle(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = 
 
 
 _first_each = functools.partial(all_sentences, each=1)
-_by_heuristic = functools.partial(contribution_each, cues=_HEURISTIC)
-_alone_each = functools.partial(contribution_each, alone=True)
 _of_lead = {"sentences": LEAD_SENTENCES}
 
-ATTRIBUTED = extractive(ExtractiveWriter("attributed", _alone_each, attributed))
+ATTRIBUTED = extractive(ExtractiveWriter("attributed", functools.partial(contribution_each, alone=True), attributed))
 CONTRIBUTION = extractive(ExtractiveWriter("contribution", contribution_each))
 LEAD = extractive(ExtractiveWriter("lead", lead, settings=_of_lead))
 LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
 EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each))
-EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", _by_heuristic))
+EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", functools.partial(contribution_each, cues=_HEURISTIC)))
 TEXTRANK = extractive(ExtractiveWriter("textrank", textrank, settings={"share": TEXTRANK_SHARE}))
 TEXTRANK_EACH = extractive(ExtractiveWriter("textrank-each", textrank_each, cited))
 LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings={**_of_lead, "threshold": LEXRANK_THRESHOLD}))
