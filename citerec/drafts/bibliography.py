@@ -13,7 +13,7 @@ from citerec.corpus.matching import alike, normalised
 from citerec.corpus.reading import BadRecord, raw_lines
 from citerec.drafts.base import Cited, Draft, Source
 from citerec.drafts.files import Files
-from citerec.drafts.read import is_draft, is_plain
+from citerec.drafts.read import is_plain
 from citerec.errors import CiterecError, InputError
 from citerec.files.text import replaced
 from citerec.records import Paper
@@ -100,7 +100,7 @@ def read_cited(path: Path) -> dict[str, Paper]:
     """
     if not {suffix.lower() for suffix in path.suffixes[-2:]}.isdisjoint(_BIBLIOGRAPHIES):
         return {paper.paper_id: paper for paper in papers_in(path)}
-    if is_draft(path) and not is_plain(path):
+    if not is_plain(path):
         raise InputError(f"{path} is a draft, not a bibliography", "Give its bibliography, such as refs.bib.")
     ids = (raw.decode("utf-8", "replace").strip() for _, raw, _ in raw_lines(path))
     return {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
