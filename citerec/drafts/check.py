@@ -6,7 +6,7 @@ Each check is a function: its name is the code of what it finds.
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -304,17 +304,11 @@ def selected(options: Options) -> list[Check]:
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(findings: Sequence[Finding], root: Path | None = None) -> dict[str, Any]:
-    """The SARIF log of some findings.
-
-    Args:
-        findings: The findings.
-        root: The folder that paths are relative to; by default the current one.
-    """
+def sarif(findings: Iterable[Finding]) -> dict[str, Any]:
+    """The SARIF log of some findings; paths are relative to the current folder."""
     rules = [_rule(check) for _, check in CHECKS.items()]
     driver = {"name": "citerec", "version": __version__, "rules": rules}
-    results = [_result(finding, (root or Path.cwd()).resolve()) for finding in findings]
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": list(map(_result, findings))}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
@@ -326,10 +320,10 @@ def _rule(check: Check) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, root: Path) -> dict[str, Any]:
+def _result(finding: Finding) -> dict[str, Any]:
     start = {"startLine": finding.line, "startColumn": finding.column}
     end = {"endLine": finding.end_line, "endColumn": finding.end_column}
-    uri = quote(Path(os.path.relpath(finding.path.resolve(), root)).as_posix())
+    uri = quote(Path(os.path.relpath(finding.path.resolve())).as_posix())
     return {
         "ruleId": finding.code,
         "ruleIndex": list(CHECKS).index(finding.code),
