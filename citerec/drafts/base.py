@@ -221,7 +221,7 @@ class Writer:
         commands: How often each command or form of citation is used.
     """
 
-    def __init__(self, marks: re.Pattern[str] = MARKS) -> None:
+    def __init__(self, marks: re.Pattern[str]) -> None:
         self.marks = marks
         self._paragraphs: list[_Paragraph] = [_Paragraph()]
         self._waiting: list[_Paragraph] = []

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, is_missing
+from citerec.drafts.base import Draft, Form, Source, Writer, is_missing
 
 # Every pattern is linear: what repeats is bounded by what cannot be inside of it.
 _HIDDEN = (
@@ -50,7 +50,7 @@ _NAMED = re.compile(r"\"([^\"\n]+\.bib)\"")
 _TITLE = re.compile(r"#set\s+document\([^()]*?title:\s*(?:\"([^\"\n]*)\"|\[([^\[\]\n]*)\])")
 
 
-def read_markdown(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
+def read_markdown(path: Path, text: str, marks: re.Pattern[str]) -> Draft:
     """The draft in a Markdown file."""
     writer, front = Writer(marks), _FRONT.match(text)
     if front:
@@ -58,7 +58,7 @@ def read_markdown(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draf
     return _read_pandoc(writer, Source(path, text), _TOKEN, front.end() if front else 0)
 
 
-def read_document(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
+def read_document(path: Path, text: str, marks: re.Pattern[str]) -> Draft:
     """The draft in a Word or OpenDocument text: its citations are those of Markdown, all else is running text."""
     return _read_pandoc(Writer(marks), Source(path, text), _OF_DOCUMENT)
 
@@ -80,7 +80,7 @@ def _read_pandoc(writer: Writer, source: Source, tokens: re.Pattern[str], at: in
     return writer.draft(_BRACKETS, _NARRATIVE)
 
 
-def read_org(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
+def read_org(path: Path, text: str, marks: re.Pattern[str]) -> Draft:
     """The draft in an Org file."""
     writer, source = Writer(marks), Source(path, text)
 
@@ -99,7 +99,7 @@ def read_org(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
     return writer.draft(Form("[cite:@", "]", ";@"), Form("[cite/t:@", "]", ";@"))
 
 
-def read_typst(path: Path, text: str, marks: re.Pattern[str] = MARKS) -> Draft:
+def read_typst(path: Path, text: str, marks: re.Pattern[str]) -> Draft:
     """The draft in a Typst file."""
     writer, source, labels = Writer(marks), Source(path, text), set(_LABEL.findall(text))
     if title := _TITLE.search(text):

@@ -55,7 +55,7 @@ class Suggestion(NamedTuple):
 def suggestions(
     draft: Draft,
     recommender: Recommender,
-    files: Files | None = None,
+    files: Files,
     cited: Mapping[str, str] | None = None,
     *,
     most: int = MOST,
@@ -72,7 +72,7 @@ def suggestions(
     Args:
         draft: The draft, from `read_draft`.
         recommender: What finds papers.
-        files: The texts of the files; by default the disk.
+        files: The texts of the files.
         cited: Ids of papers of the index that the draft cites, by key.
         most: How many sentences.
         k: How many papers for each; by default as the system says.
@@ -80,7 +80,7 @@ def suggestions(
         citing_id: The paper that is written, if the index has it.
         citing_title: Its title, by default the draft's.
     """
-    files, found = files or Files(), list[Suggestion]()
+    found = list[Suggestion]()
     needs = sorted(_needs(draft), key=lambda one: -one[0])[:_SEARCHED]
     sources = {path: Source(path, files.text(path)) for path in {one.path for _, one, _ in needs}}
     for need, paragraph, sentence in needs:
