@@ -372,7 +372,8 @@ def key_unknown(material: Material) -> Problems:
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Add its entry, or correct the key."
         if cited.key in broken:
             remedy = "Its entry cannot be read: correct that."
-        yield _at_key(material, cited), f"{cited.key} has no entry in the bibliography", remedy
+        start, end = cited.in_text(material.source(cited.path).text)  # the key alone in its citation
+        yield replace(cited, start=start, end=end), f"{cited.key} has no entry in the bibliography", remedy
 
 
 @check(Severity.ERROR, "a key that several entries have")
@@ -409,12 +410,6 @@ def newer_than_draft(material: Material) -> Problems:
         if entry.paper.year is not None and entry.paper.year > material.year:
             message = f"{key} is of {entry.paper.year}, the draft of {material.year}"
             yield entry, message, "Correct its year, or give that of the draft: --year YEAR"
-
-
-def _at_key(material: Material, cited: Cited) -> Cited:
-    """The key alone in its citation."""
-    start, end = cited.in_text(material.source(cited.path).text)
-    return replace(cited, start=start, end=end)
 
 
 @check(Severity.ERROR, "an entry with a DOI that no DOI can be")
