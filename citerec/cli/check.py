@@ -12,10 +12,8 @@ from rich.text import Text
 from citerec.cli import options
 from citerec.cli.console import confirm, give, note, say
 from citerec.drafts import Draft, Files, read_draft
-from citerec.drafts.bibliography import Entry, draft_of, read_entries
+from citerec.drafts.bibliography import Entry, Mending, draft_of, mend_entries, mended, read_entries
 from citerec.drafts.check import Finding, Options, findings_by_entry, findings_of, material_of, sarif, selected
-from citerec.drafts.matching import Mending
-from citerec.drafts.mending import mend_entries, mended
 from citerec.drafts.online import OnlineMatcher, OnlineSettings, verdicts_json
 from citerec.drafts.project import project_of
 from citerec.drafts.support import SUPPORTS, Judgement

@@ -1,18 +1,7 @@
 """Drafts: LaTeX, Markdown, Typst, Org, Word, notebooks and so on: what they cite, and the places that want it."""
 
-from citerec.drafts.base import Cited, Draft, Form, Paragraph, Place
+from citerec.drafts.base import Draft, Place
 from citerec.drafts.files import Files
 from citerec.drafts.read import check_places, draft_of_text, place_marker, read_draft
 
-__all__ = [
-    "Cited",
-    "Draft",
-    "Files",
-    "Form",
-    "Paragraph",
-    "Place",
-    "check_places",
-    "draft_of_text",
-    "place_marker",
-    "read_draft",
-]
+__all__ = ["Draft", "Files", "Place", "check_places", "draft_of_text", "place_marker", "read_draft"]

@@ -3,7 +3,7 @@
 import bisect
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -221,7 +221,7 @@ class Writer:
         commands: How often each command or form of citation is used.
     """
 
-    def __init__(self, marks: re.Pattern[str] = MARKS) -> None:
+    def __init__(self, marks: re.Pattern[str]) -> None:
         self.marks = marks
         self._paragraphs: list[_Paragraph] = [_Paragraph()]
         self._waiting: list[_Paragraph] = []
@@ -299,31 +299,6 @@ def _running(text: str) -> str:
     while MARKER in text:  # what is left may form another one
         text = text.replace(MARKER, "")
     return " ".join(text.split()).replace(_SIGN, MARKER)
-
-
-def read_tokens(
-    writer: Writer, source: Source, tokens: re.Pattern[str], take: Callable[[re.Match[str]], bool], at: int = 0
-) -> None:
-    """Reads a text between tokens; of these a `heading` begins a section, and a `blank` line a paragraph.
-
-    Args:
-        writer: Collects what is read.
-        source: The file.
-        tokens: What is not running text, with groups of these names.
-        take: Adds what any other token says; False if it says nothing.
-        at: Where it begins.
-    """
-    for token in tokens.finditer(source.text, at):
-        writer.text(source, at, token.start())
-        at = token.end()
-        if token["heading"] is not None:
-            writer.end_paragraph()
-            writer.section = token["heading"].strip("# \t\r") or None
-        elif token["blank"] is not None:
-            writer.end_paragraph()
-        elif not take(token):
-            writer.add(" ")
-    writer.text(source, at, len(source.text))
 
 
 def is_missing(key: str) -> bool:

@@ -1,4 +1,4 @@
-"""The bibliography of a draft: what it can cite, which papers of an index that is, and new entries."""
+"""The bibliography of a draft: what it can cite, which papers of an index that is, new entries, and mended ones."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from citerec.corpus.base import entry_keys, papers_in
-from citerec.corpus.bibtex import bibtex_entry, parse_bibtex
+from citerec.corpus.bibtex import bibtex_entry, parse_bibtex, values_of
 from citerec.corpus.citation_keys import citation_key, pattern_of
 from citerec.corpus.matching import alike, normalised
 from citerec.corpus.reading import BadRecord, raw_lines
-from citerec.drafts.base import Cited, Draft
+from citerec.drafts.base import Cited, Draft, Source
 from citerec.drafts.files import Files
-from citerec.drafts.read import is_draft, is_plain
+from citerec.drafts.read import is_plain
 from citerec.errors import CiterecError, InputError
+from citerec.files.text import replaced
 from citerec.records import Paper
 
 
@@ -24,6 +25,13 @@ class Entry(NamedTuple):
     paper: Paper
     path: Path
     line: int
+
+
+class Mending(NamedTuple):
+    """A field of an entry, and what it should be, as BibTeX."""
+
+    field: str
+    value: str
 
 
 class Unread(NamedTuple):
@@ -48,9 +56,6 @@ class Entries(NamedTuple):
     unread: tuple[Unread, ...] = ()
     lost: tuple[tuple[Path, CiterecError], ...] = ()
     is_whole: bool = False
-
-
-NO_ENTRIES = Entries()
 
 
 def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
@@ -95,7 +100,7 @@ def read_cited(path: Path) -> dict[str, Paper]:
     """
     if not {suffix.lower() for suffix in path.suffixes[-2:]}.isdisjoint(_BIBLIOGRAPHIES):
         return {paper.paper_id: paper for paper in papers_in(path)}
-    if is_draft(path) and not is_plain(path):
+    if not is_plain(path):
         raise InputError(f"{path} is a draft, not a bibliography", "Give its bibliography, such as refs.bib.")
     ids = (raw.decode("utf-8", "replace").strip() for _, raw, _ in raw_lines(path))
     return {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
@@ -212,3 +217,32 @@ class Bibliography:
         self.entries[key], self.ids[key] = paper, paper.paper_id
         self._matched.add(key)
         return key
+
+
+def mended(entry: str, mendings: Sequence[Mending]) -> str:
+    """The text of an entry with other values of some fields, else byte for byte the same; no field is added."""
+    spans, values = [], values_of(entry)
+    new = {mending.field.lower(): mending.value for mending in reversed(mendings)}  # the first of a field counts
+    for name, value in values.items():
+        if name in new:
+            whole = entry[value.start : value.end]
+            begin, end = ("{", "}") if value.text == whole or '"' in new[name] else (whole[0], whole[-1])
+            spans.append((value.start, value.end, f"{begin}{new[name]}{end}"))
+    return replaced(entry, spans)
+
+
+def mend_entries(files: Files, mendings: Mapping[Entry, Sequence[Mending]]) -> int:
+    """Mends entries in their files, which are changed and not yet written.
+
+    Returns:
+        How many entries were changed: those that were not changed by others meanwhile, and have the fields.
+    """
+    changed = 0
+    for entry, of_entry in sorted(mendings.items(), key=lambda item: -item[0].line):  # from the last line up
+        old = entry.paper.bibtex or ""
+        source = Source(entry.path, files.text(entry.path))
+        at = source.text.find(old, source.line_span(entry.line)[0])
+        if old and at >= 0 and (new := mended(old, of_entry)) != old:
+            files.change(entry.path, at, at + len(old), new)
+            changed += 1
+    return changed

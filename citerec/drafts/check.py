@@ -6,7 +6,7 @@ Each check is a function: its name is the code of what it finds.
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -19,13 +19,12 @@ from urllib.parse import quote
 from citerec.corpus.bibtex import HTML, values_of, without_html
 from citerec.corpus.matching import edition_name, folded, is_preprint, keys_of, same_author
 from citerec.drafts.base import Cited, Draft, Place, Source
-from citerec.drafts.bibliography import NO_ENTRIES, Entries, Entry, Unread
+from citerec.drafts.bibliography import Entries, Entry, Mending, Unread
 from citerec.drafts.files import Files
 from citerec.drafts.matching import (
     Difference,
     Match,
     Matcher,
-    Mending,
     differences,
     is_retracted,
     is_same_work,
@@ -40,7 +39,6 @@ from citerec.drafts.sentences import draft_sentences, sentence_place
 from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, library_of, supporting_sentence
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry
-from citerec.files.text import names_in
 from citerec.records import Context, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.version import __version__
@@ -236,15 +234,6 @@ def check(
 WRITING = Options(ignore=frozenset({"not-in-index"}))
 """While someone writes, what the index lacks is no fault."""
 
-_CODES = names_in(
-    "authors-differ, authors-missing, authors-placeholder, bibliography-unreadable, concern,"
-    "corrected, doi-impossible, doi-unknown, entry-uncited, entry-unreadable, html-entity, key-duplicate, key-unknown,"
-    "may-not-fit, newer-than-draft, not-found, not-in-index, other-work, place-open, preprint-published, retracted,"
-    "title-differs, two-works, venue-differs, venue-unknown, version-differs, work-twice, year-differs"
-)
-CHECKS: Registry[Check] = Registry("check", {code: f"citerec.drafts.check:{code.replace('-', '_')}" for code in _CODES})
-"""All checks, by code."""
-
 
 def check_draft(
     draft: Draft,
@@ -282,7 +271,7 @@ def material_of(
     """What the checks look at; arguments as for `check_draft`."""
     if index is not None and match is None:
         match = partial(match_entries, index=index)
-    return Material(draft, bibliography or NO_ENTRIES, files or Files(), options.year, match, index)
+    return Material(draft, bibliography or Entries(), files or Files(), options.year, match, index)
 
 
 def findings_of(material: Material, options: Options) -> list[Finding]:
@@ -315,17 +304,11 @@ def selected(options: Options) -> list[Check]:
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(findings: Sequence[Finding], root: Path | None = None) -> dict[str, Any]:
-    """The SARIF log of some findings.
-
-    Args:
-        findings: The findings.
-        root: The folder that paths are relative to; by default the current one.
-    """
+def sarif(findings: Iterable[Finding]) -> dict[str, Any]:
+    """The SARIF log of some findings; paths are relative to the current folder."""
     rules = [_rule(check) for _, check in CHECKS.items()]
     driver = {"name": "citerec", "version": __version__, "rules": rules}
-    results = [_result(finding, (root or Path.cwd()).resolve()) for finding in findings]
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": list(map(_result, findings))}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
@@ -337,10 +320,10 @@ def _rule(check: Check) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, root: Path) -> dict[str, Any]:
+def _result(finding: Finding) -> dict[str, Any]:
     start = {"startLine": finding.line, "startColumn": finding.column}
     end = {"endLine": finding.end_line, "endColumn": finding.end_column}
-    uri = quote(Path(os.path.relpath(finding.path.resolve(), root)).as_posix())
+    uri = quote(Path(os.path.relpath(finding.path.resolve())).as_posix())
     return {
         "ruleId": finding.code,
         "ruleIndex": list(CHECKS).index(finding.code),
@@ -389,7 +372,8 @@ def key_unknown(material: Material) -> Problems:
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Add its entry, or correct the key."
         if cited.key in broken:
             remedy = "Its entry cannot be read: correct that."
-        yield _at_key(material, cited), f"{cited.key} has no entry in the bibliography", remedy
+        start, end = cited.in_text(material.source(cited.path).text)  # the key alone in its citation
+        yield replace(cited, start=start, end=end), f"{cited.key} has no entry in the bibliography", remedy
 
 
 @check(Severity.ERROR, "a key that several entries have")
@@ -426,12 +410,6 @@ def newer_than_draft(material: Material) -> Problems:
         if entry.paper.year is not None and entry.paper.year > material.year:
             message = f"{key} is of {entry.paper.year}, the draft of {material.year}"
             yield entry, message, "Correct its year, or give that of the draft: --year YEAR"
-
-
-def _at_key(material: Material, cited: Cited) -> Cited:
-    """The key alone in its citation."""
-    start, end = cited.in_text(material.source(cited.path).text)
-    return replace(cited, start=start, end=end)
 
 
 @check(Severity.ERROR, "an entry with a DOI that no DOI can be")
@@ -702,3 +680,8 @@ def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
 
 def _shortened(sentence: str, most: int = 80) -> str:
     return sentence if len(sentence) <= most else f"{sentence[:most].rsplit(' ', 1)[0]} …"
+
+
+_CODES = sorted(one.name for one in list(globals().values()) if isinstance(one, Check))
+CHECKS: Registry[Check] = Registry("check", {code: f"citerec.drafts.check:{code.replace('-', '_')}" for code in _CODES})
+"""All checks, by code: those above, and those of other packages."""

@@ -69,6 +69,9 @@ class Files:
         encoding: Of all files; by default a byte-order mark says, or the file is UTF-8, or LaTeX's `inputenc` says.
         texts: Texts of files that differ from the disk, such as those of an editor; they are never written.
         disk: Whether files are read from the disk. Without it there are only `texts`, and `\input` finds nothing else.
+
+    Attributes:
+        reads_disk: Whether files are read from the disk.
     """
 
     def __init__(
@@ -79,13 +82,8 @@ class Files:
                 "".encode(encoding)
             except (LookupError, UnicodeError) as error:
                 raise InputError(f"Python knows no encoding {encoding!r}", "Give one such as latin-1.") from error
-        self._encoding, self._disk = encoding, disk
+        self._encoding, self.reads_disk = encoding, disk
         self._files = {self._place(path): _File(text, text) for path, text in (texts or {}).items()}
-
-    @property
-    def reads_disk(self) -> bool:
-        """Whether files are read from the disk."""
-        return self._disk
 
     def text(self, path: Path) -> str:
         """The text of a file with its ends of lines, as it is now: with the changes so far.
@@ -95,7 +93,7 @@ class Files:
         """
         place = self._place(path)
         if place not in self._files:
-            if not self._disk:
+            if not self.reads_disk:
                 raise InputError(f"there is no file {path}", "Give its text.")
             self._files[place] = self._read(path)
         return self._files[place].text
@@ -124,7 +122,7 @@ class Files:
     def exists(self, path: Path) -> bool:
         """Whether there is such a file, on the disk or among what was given or changed."""
         place = self._place(path)
-        return place in self._files or (self._disk and place.is_file())
+        return place in self._files or (self.reads_disk and place.is_file())
 
     @property
     def changed(self) -> tuple[Path, ...]:
@@ -157,8 +155,8 @@ class Files:
         unchanged = ((path, one) for path, one in self._files.items() if one.encoding and one.text == one.before)
         return [path for path, file in unchanged if _bytes_of(path) != file.data]
 
-    def write(self, *, keep_old: bool = False) -> None:
-        """Writes all changed files, or none; with `keep_old`, the first version of each stays as `NAME.orig`.
+    def write(self) -> None:
+        """Writes all changed files, or none.
 
         Raises:
             InputError: A file was changed by others since it was read.
@@ -169,14 +167,13 @@ class Files:
         for path, file in files.items():
             if _bytes_of(path) != file.data:
                 raise InputError(f"{path} was changed while it was open", "Nothing was written. Start again.")
-        originals = {path.with_name(f"{path.name}.orig"): file.data for path, file in files.items() if keep_old}
-        write_together({path: data for path, data in originals.items() if not path.exists()} | new)
+        write_together(new)
         for path, file in files.items():
             file.before, file.data = file.text, new[path]
 
     def _place(self, path: Path) -> Path:
         # Following symbolic links would read the disk.
-        return path.resolve() if self._disk else path
+        return path.resolve() if self.reads_disk else path
 
     def _read(self, path: Path) -> _File:
         try:

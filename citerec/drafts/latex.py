@@ -15,7 +15,7 @@ from pylatexenc.latex2text import LatexNodes2Text
 from pylatexenc.macrospec import EnvironmentSpec, MacroSpec, ParsedMacroArgs
 
 from citerec.corpus.reading import FAULTS
-from citerec.drafts.base import MARKS, Draft, Form, Source, Writer, asks_for_citation, is_missing, wanted
+from citerec.drafts.base import Draft, Form, Source, Writer, asks_for_citation, is_missing, wanted
 from citerec.drafts.files import Files
 from citerec.errors import InputError
 from citerec.files.text import names_in
@@ -60,7 +60,7 @@ _KEY = re.compile(r"[^\s{}\\%#,~]+")
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 
 
-def read_latex(path: Path, text: str, files: Files, marks: re.Pattern[str] = MARKS) -> Draft:
+def read_latex(path: Path, text: str, files: Files, marks: re.Pattern[str]) -> Draft:
     r"""The draft in a LaTeX file, and in the files that it takes in by `\input`.
 
     Args:

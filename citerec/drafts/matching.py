@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product, starmap
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from citerec.corpus.matching import (
 )
 from citerec.corpus.reading import decoded
 from citerec.corpus.venues import same_venue, says_venue
+from citerec.drafts.bibliography import Mending
 from citerec.records import Known, Notice, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.entries import title_search
@@ -61,13 +62,6 @@ class Match:
 
 Matcher = Callable[[Iterable[Paper]], Mapping[str, Match]]
 """What an index or services have of entries, by key."""
-
-
-class Mending(NamedTuple):
-    """A field of an entry, and what it should be, as BibTeX."""
-
-    field: str
-    value: str
 
 
 class Difference(NamedTuple):
@@ -136,20 +130,16 @@ def match_of(entry: Paper, papers: Sequence[Paper], known: Sequence[Known] = ())
     rated = [(_rating(entry, paper), paper) for paper in records if paper not in others]
     best, paper = max(rated, key=lambda each: each[0], default=((0.0, 0.0), None))  # the first of several
     notices = [Notice("retraction", quoted(one), "the index") for _, one in rated if _is_notice_of(entry, one)]
-    every = frozenset().union(*map(keys_of, records))
-    more = {"others": misplaced, "identifiers": every, "sources": sources}
+    every = frozenset[str]().union(*map(keys_of, records))
+    match = Match(notices=tuple(notices), others=misplaced, identifiers=every, sources=sources)
     if paper is None or not best[0]:
         near = [(similarity(entry.title, one.title), one) for _, one in rated]
         score, nearest = max(near, key=lambda each: each[0], default=(0.0, None))
-        return Match(nearest=nearest if score >= _NEAR else None, notices=tuple(notices), **more)  # type: ignore[arg-type]
+        return replace(match, nearest=nearest if score >= _NEAR else None)
     editions = tuple(one for _, one in rated if one is paper or same_work(one, paper) or same_work(one, entry))
-    marked = [
-        Notice("retraction", quoted(one), sources.get(one.paper_id, "the index"))
-        for one in editions
-        if is_retracted(one)
-    ]
+    marked = [Notice("retraction", quoted(one), match.place(one)) for one in editions if is_retracted(one)]
     said = [notice for one in known if one.paper in editions for notice in one.notices]
-    return Match(paper, editions, None, tuple(dict.fromkeys([*said, *marked, *notices])), **more)  # type: ignore[arg-type]
+    return replace(match, paper=paper, editions=editions, notices=tuple(dict.fromkeys([*said, *marked, *notices])))
 
 
 def is_retracted(paper: Paper) -> bool:

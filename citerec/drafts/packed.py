@@ -213,7 +213,7 @@ def _cells(part: str) -> Iterator[Piece]:
 
 
 _CELLS = 2  # how deep the cells are
-_is_key = functools.partial(re.compile(r"\s*:").match)
+_is_key = re.compile(r"\s*:").match
 
 
 def _strings(part: str, found: list[re.Match[str]]) -> Iterator[Piece]:

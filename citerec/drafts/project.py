@@ -68,20 +68,15 @@ def project_of(path: Path) -> Project:
     """
     place = path.absolute()
     for folder in (place, *place.parents):
-        file = folder / FILE
         try:
-            changed = file.stat().st_mtime_ns
+            (folder / FILE).stat()
         except OSError:
             continue
-        return _read(file, changed)
-    return _NONE
+        return _read(folder / FILE)
+    return Project()
 
 
-_NONE = Project()
-
-
-@functools.lru_cache(16)
-def _read(file: Path, _changed: int) -> Project:
+def _read(file: Path) -> Project:
     try:
         table = read_toml(file)
         keys = [key for key in Project.model_fields if key != "folder"]

@@ -7,10 +7,8 @@ from pathlib import Path
 
 from citerec.drafts.base import MARKS, Draft, Form, Paragraph, Source
 from citerec.drafts.files import Files
-from citerec.drafts.markdown import read_document, read_markdown
-from citerec.drafts.org import read_org
+from citerec.drafts.markup import read_document, read_markdown, read_org, read_typst
 from citerec.drafts.project import Project, project_of
-from citerec.drafts.typst import read_typst
 from citerec.errors import InputError
 from citerec.records import MARKER
 

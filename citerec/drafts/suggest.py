@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from citerec.contexts.sections import is_abstract
-from citerec.contexts.topic import contexts_of_draft, mentions
+from citerec.contexts.topic import mentions
 from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
 from citerec.drafts.base import Draft, Paragraph, Place, Source
 from citerec.drafts.files import Files
@@ -55,7 +55,7 @@ class Suggestion(NamedTuple):
 def suggestions(
     draft: Draft,
     recommender: Recommender,
-    files: Files | None = None,
+    files: Files,
     cited: Mapping[str, str] | None = None,
     *,
     most: int = MOST,
@@ -72,7 +72,7 @@ def suggestions(
     Args:
         draft: The draft, from `read_draft`.
         recommender: What finds papers.
-        files: The texts of the files; by default the disk.
+        files: The texts of the files.
         cited: Ids of papers of the index that the draft cites, by key.
         most: How many sentences.
         k: How many papers for each; by default as the system says.
@@ -80,14 +80,13 @@ def suggestions(
         citing_id: The paper that is written, if the index has it.
         citing_title: Its title, by default the draft's.
     """
-    files, found = files or Files(), list[Suggestion]()
-    citing = {"citing_id": citing_id, "citing_title": citing_title or (None if citing_id else draft.title)}
+    found = list[Suggestion]()
     needs = sorted(_needs(draft), key=lambda one: -one[0])[:_SEARCHED]
     sources = {path: Source(path, files.text(path)) for path in {one.path for _, one, _ in needs}}
     for need, paragraph, sentence in needs:
-        text = _with_place(draft, paragraph, sentence)
+        marked = replace(draft, text=_with_place(draft, paragraph, sentence), places=())
         try:
-            (context,) = contexts_of_draft(text, recommender.store, cited, **citing)
+            (context,) = marked.contexts(recommender.store, cited, citing_id=citing_id, citing_title=citing_title)
             # Not by its neighbours: what they cite would fit it too.
             context = replace(context, section=paragraph.section, before="", after="")
             answer = recommender.search(context, k, filters, explain=True, fold=True)

@@ -37,19 +37,6 @@ _CAPITAL = re.compile(r"\b[A-Z][\w'’-]+")
 _BEGINNING = 0.1
 """Share of the sentences of a paper that are its beginning."""
 
-FIT = (
-    "cosine",
-    "cosine among all",
-    "rank",
-    "words of title",
-    "words of title around",
-    "rarest word",
-    "words of abstract",
-    "author named",
-    "stems of title",
-    "title near the citation",
-)
-"""Evidence that a paper fits a sentence."""
 SAYS = ("cosine", "words", "words of neighbours", "place", "beginning", "length", "rank", "cosine of title")
 """Evidence that a sentence of a paper says what a citing sentence claims."""
 
@@ -123,9 +110,12 @@ class Support:
         )
 
     def evidence(self, context: Context) -> Floats:
-        """The evidence that each paper of the library fits a context, (papers, len(FIT)).
+        """The evidence that each paper of the library fits a context, (papers, pieces).
 
         The citation is at `<REF>`, or else at the end of the sentence.
+
+        The pieces are: cosine, cosine among all, rank, words of the title, words of the title around, rarest word,
+        words of the abstract, an author named, stems of the title, title near the citation.
         """
         around = f"{context.before} {context.text} {context.after}"
         vectors = self._encoder.encode([context.text, around])
@@ -209,15 +199,9 @@ def sentence_evidence(claim: str, sentences: Sequence[str]) -> Floats:
     cosines = vectors[1:] @ vectors[0]
     place = np.arange(len(sentences)) / max(1, len(sentences))
     rank = np.log1p((-shared).argsort(kind="stable").argsort(kind="stable"))
-    pieces = [
-        cosines,
-        shared,
-        beside[:-2] + beside[2:],
-        place,
-        place < _BEGINNING,
-        np.log1p([len(one) for one in words]),
-    ]
-    return np.stack([*map(np.asarray, pieces), rank, vectors[1:] @ vectors[1]], axis=1).astype(float)
+    neighbours, lengths, of_title = beside[:-2] + beside[2:], np.log1p(list(map(len, words))), vectors[1:] @ vectors[1]
+    pieces = [cosines, shared, neighbours, place, place < _BEGINNING, lengths, rank, of_title]
+    return np.stack(pieces, axis=1).astype(float)
 
 
 def _bm25(words: Sequence[str], wanted: set[str], weight: Mapping[str, float], length: float) -> float:

@@ -39,11 +39,9 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.base import entries_of
 from citerec.drafts import Files, place_marker
-from citerec.drafts.bibliography import Bibliography, Entry, draft_of, read_entries
+from citerec.drafts.bibliography import Bibliography, Entry, Mending, draft_of, mend_entries, read_entries
 from citerec.drafts.check import WRITING, Finding, check_draft, findings_by_entry, findings_of, material_of
 from citerec.drafts.filling import Filling
-from citerec.drafts.matching import Mending
-from citerec.drafts.mending import mend_entries
 from citerec.drafts.online import OnlineMatcher, find_reference, verdicts_json
 from citerec.drafts.suggest import suggestions
 from citerec.errors import BuildError, CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError

@@ -25,7 +25,7 @@ from citerec.contexts.topic import mentions
 from citerec.corpus.citation_keys import check_key, cited_as, own_entry
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
-from citerec.drafts.bibliography import Bibliography, read_entries
+from citerec.drafts.bibliography import Bibliography, mended, read_entries
 from citerec.drafts.check import (
     WRITING,
     Finding,
@@ -38,7 +38,6 @@ from citerec.drafts.check import (
 from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.matching import Match, match_entries
-from citerec.drafts.mending import mended
 from citerec.drafts.online import OnlineMatcher, OnlineSettings, find_reference
 from citerec.drafts.read import is_draft, is_latex, is_plain
 from citerec.drafts.suggest import Suggestion, place_after, suggestions

@@ -149,10 +149,6 @@ def tldrs(papers: Iterable[Paper], writer: Writer, *, rewrite: bool = False) -> 
             yield Tldr(paper, paper.tldr, "corpus")
 
 
-METRICS = "metrics"
-"""The setting of a preset that is no option of a metric: which metrics are computed."""
-
-
 @dataclass(frozen=True, slots=True)
 class Preset:
     """Metrics and options in the registry, as the code of a paper's authors has them.
@@ -192,8 +188,8 @@ class Preset:
             own values of those that are others.
         """
         options = self.arguments(**by_hand)
-        own = {METRICS: list(self.metrics), **self.options}
-        settings = {METRICS: list(dict.fromkeys(options["names"])), **{name: options[name] for name in self.options}}
+        own = {"metrics": list(self.metrics), **self.options}
+        settings = {"metrics": list(dict.fromkeys(options["names"])), **{name: options[name] for name in self.options}}
         differs = {name: value for name, value in own.items() if settings[name] != value}
         return {"name": self.name, "source": self.source, "settings": settings, "differs": differs}
 

@@ -291,7 +291,9 @@ def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Seq
 
     Kinds are `rouge1` to `rouge9`, `rougeL`, and `rougeLsum`, for which each line of a text is a sentence.
     """
-    scores = _scorer(tuple(kinds), stemming).score(reference, prediction)
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scores = RougeScorer(list(kinds), use_stemmer=stemming).score(reference, prediction)
     return {kind: Score(*map(float, score)) for kind, score in scores.items()}
 
 
@@ -341,13 +343,6 @@ def grown_rouge(text: Sequence[str], sentences: Iterable[Sequence[str]], referen
 
 def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
     return list(zip(*(terms[start:] for start in range(n)), strict=False))
-
-
-@functools.cache
-def _scorer(kinds: tuple[str, ...], stemming: bool) -> Any:
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(list(kinds), use_stemmer=stemming)
 
 
 def _f1s(kinds: tuple[str, ...], stemming: bool, pairs: Sequence[Pair]) -> Floats:

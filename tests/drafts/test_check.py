@@ -160,9 +160,10 @@ def test_remedies_name_the_nearest_paper_and_the_one_that_has_the_doi(tmp_path: 
     assert "year 2001, there 2005; first author Ola Nowak, there Ada Roe" in other.message
 
 
-def test_sarif_says_all_that_was_found(tmp_path: Path) -> None:
+def test_sarif_says_all_that_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     found = checked(tmp_path, "Rain \\cite{?} \\cite{gone}.", entry("a", "Lakes"), name="my draft.tex")
-    log = json.loads(json.dumps(sarif(found, tmp_path)))
+    log = json.loads(json.dumps(sarif(found)))
     assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-schema-2.1.0.json")
     (run,) = log["runs"]
     rules = run["tool"]["driver"]["rules"]

@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 
 from citerec.corpus.bibtex import parse_bibtex, values_of
 from citerec.corpus.venues import same_venue
-from citerec.drafts.matching import Mending
-from citerec.drafts.mending import mended
+from citerec.drafts.bibliography import Mending, mended
 from citerec.records import Paper
 from tests.conftest import Citerec
 from tests.live.services import Records, sent

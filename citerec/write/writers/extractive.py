@@ -298,11 +298,9 @@ def targets_of(task: TextTask) -> tuple[str, ...]:
 
 def cited(sentence: Sentence, _task: TextTask) -> str:
     """A sentence with its citation before the full stop: "… [0]."; its own citations are left out."""
-    text = uncited(sentence.text)
-    end = _END.search(text)
-    assert end is not None  # it matches the empty end
+    text, stop, closing, _ = _END.split(uncited(sentence.text), maxsplit=1)
     citations = "".join(f" [{number}]" for number in sentence.attributions)
-    return f"{text[: end.start()]}{end[2]}{citations}{end[1] or '.'}"
+    return f"{text}{closing}{citations}{stop or '.'}"
 
 
 def attributed(sentence: Sentence, task: TextTask) -> str:
@@ -326,9 +324,8 @@ def attributed(sentence: Sentence, task: TextTask) -> str:
             rest = _of_one(rest) if len(source.authors) == 1 else re.sub("^ am ", " are ", rest)
         text = text[: pronoun.start()] + f"{names} [{number}]".lstrip() + _in_third_person(rest)
     else:
-        end = _END.search(text)
-        assert end is not None  # it matches the empty end
-        return f"“{text[: end.start()].replace('“', '‘').replace('”', '’')}{end[2]}” [{number}]{end[1] or '.'}"
+        text, stop, closing, _ = _END.split(text, maxsplit=1)
+        return f"“{text.replace('“', '‘').replace('”', '’')}{closing}” [{number}]{stop or '.'}"
     return text if text.endswith((".", "?", "!", ")", '"', "”")) else f"{text}."
 
 
@@ -396,16 +393,14 @@ def _oracle(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = 
 
 
 _first_each = functools.partial(all_sentences, each=1)
-_by_heuristic = functools.partial(contribution_each, cues=_HEURISTIC)
-_alone_each = functools.partial(contribution_each, alone=True)
 _of_lead = {"sentences": LEAD_SENTENCES}
 
-ATTRIBUTED = extractive(ExtractiveWriter("attributed", _alone_each, attributed))
+ATTRIBUTED = extractive(ExtractiveWriter("attributed", functools.partial(contribution_each, alone=True), attributed))
 CONTRIBUTION = extractive(ExtractiveWriter("contribution", contribution_each))
 LEAD = extractive(ExtractiveWriter("lead", lead, settings=_of_lead))
 LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
 EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each))
-EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", _by_heuristic))
+EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", functools.partial(contribution_each, cues=_HEURISTIC)))
 TEXTRANK = extractive(ExtractiveWriter("textrank", textrank, settings={"share": TEXTRANK_SHARE}))
 TEXTRANK_EACH = extractive(ExtractiveWriter("textrank-each", textrank_each, cited))
 LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings={**_of_lead, "threshold": LEXRANK_THRESHOLD}))
