@@ -237,7 +237,7 @@ _SCHEMES = ("doi:", "arxiv:", "acl:")
 """The identifiers that are the same in every source."""
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
-_DOI_PREFIX = re.compile(r"(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*", re.IGNORECASE)
+_DOI_PREFIX = re.compile(r"^(?:(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
 # Zeros at the ends are missing where a program took the id for a number.
 _ARXIV = re.compile(
     r"arxiv(?:\.org/(?:abs|pdf)/|:\s*)([a-z-]+(?:\.[A-Z]{2})?/\d{1,7}|\d{3,4}\.\d{1,5}(?!\d))", re.IGNORECASE
@@ -306,9 +306,7 @@ def year_in(text: str) -> int | None:
 
 def doi_in(text: str) -> str:
     """A DOI without the address of its resolver."""
-    text = one_line(unescaped(text))
-    prefix = _DOI_PREFIX.match(text)
-    return text[prefix.end() :] if prefix else text
+    return _DOI_PREFIX.sub("", one_line(unescaped(text)))
 
 
 def doi_of_address(address: str) -> str:

@@ -40,8 +40,6 @@ _UNIT = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _AMPERSANDS = re.compile(r"\\.|\$[^$]*\$|&", re.DOTALL)  # none in mathematics, none that is escaped
-# Most texts have none of these, and reading must stay fast.
-_SIGNS = re.compile(r"[&<\\]")
 _MATH = r"\$[^$]*\$"
 _LATEX = re.compile(rf"{_MATH}|(\\)")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -60,11 +58,9 @@ def plain(text: str) -> str:
 
     LaTeX is decoded only where there is a backslash outside mathematics. `&lt;b&gt;` becomes the text `<b>`.
     """
-    if _SIGNS.search(text):
-        if any(match[1] for match in _LATEX.finditer(text)):
-            text = decoded(text)
-        return without_markup(text)
-    return one_line(text)
+    if "\\" in text and any(match[1] for match in _LATEX.finditer(text)):
+        text = decoded(text)
+    return without_markup(text)
 
 
 def without_markup(text: str) -> str:
