@@ -392,8 +392,7 @@ def optional_id(record: Mapping[str, Any], key: str) -> str | None:
 
 def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
     """An identifier of another scheme, without control characters; None if the record has none."""
-    value = _identifier(record, key)
-    return printable(value).strip() or None if value else None
+    return printable(_identifier(record, key) or "").strip() or None
 
 
 def _identifier(record: Mapping[str, Any], key: str) -> str | None:
@@ -405,14 +404,12 @@ def _identifier(record: Mapping[str, Any], key: str) -> str | None:
 
 def read_text(record: Mapping[str, Any], key: str) -> str | None:
     """A text with white space folded and control characters out, or None if it is null, missing or blank."""
-    value = _value(record, key, str)
-    return one_line(value) or None if value else None
+    return one_line(_value(record, key, str) or "") or None
 
 
 def read_plain(record: Mapping[str, Any], key: str) -> str | None:
     """A title, venue or name as `read_text` reads it, without entities, tags and LaTeX: `citerec.corpus.reading`."""
-    text = read_text(record, key)
-    return plain(text) or None if text else None
+    return plain(read_text(record, key) or "") or None
 
 
 def read_year(record: Mapping[str, Any], key: str) -> int | None:
