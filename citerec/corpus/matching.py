@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product, starmap
 
-from citerec.corpus.citation_keys import PREPRINTS, citation_key
+from citerec.corpus.citation_keys import PREPRINTS, citation_keys
 from citerec.corpus.reading import LongLine, NumberedLine, read_id, unescaped
 from citerec.files.progress import line_bytes
 from citerec.files.text import one_line
@@ -378,7 +378,7 @@ def identified(paper: Paper, entry_id: str) -> Paper:
     name = "_".join((entry_id or paper.external_ids.get("DOI", "")).split())
     if not name:
         whole = repr((paper.title, paper.authors, paper.year)).encode("utf-8", "surrogatepass")
-        name = f"{citation_key(paper)}-{hashlib.blake2b(whole, digest_size=4).hexdigest()}"
+        name = f"{citation_keys([paper])[0]}-{hashlib.blake2b(whole, digest_size=4).hexdigest()}"
     return replace(paper, paper_id=read_id({"id": name}, "id"))
 
 
