@@ -397,15 +397,9 @@ def to_json(hit: Hit) -> dict[str, Any]:
     if citance := hit.citance:
         own = {"citing_id": json_id(citance.citing_id), "score": round(citance.score, 6)}
         answer["citance"] = asdict(citance) | own
+    further: dict[str, Any] = {}
     for name in ("matches", "reasons"):
-        if parts := getattr(hit, name):
-            answer[name] = [asdict(part) | {"score": round(part.score, 6)} for part in parts]
-    if told := why(hit):
-        answer["why"] = told
-    if hit.verdict:
-        answer["verdict"] = hit.verdict
-    if hit.cited_before:
-        answer["cited_before"] = hit.cited_before
-    if hit.also:
-        answer["also"] = [paper_to_json(other, ("paper_id", "title", "year", "venue")) for other in hit.also]
-    return answer
+        further[name] = [asdict(part) | {"score": round(part.score, 6)} for part in getattr(hit, name)]
+    further |= {"why": why(hit), "verdict": hit.verdict, "cited_before": hit.cited_before}
+    further["also"] = [paper_to_json(other, ("paper_id", "title", "year", "venue")) for other in hit.also]
+    return answer | {name: value for name, value in further.items() if value}

@@ -13,7 +13,6 @@ from cyclopts.validators import Number
 from citerec.cli import options
 from citerec.cli.console import say
 from citerec.errors import SettingsError
-from citerec.records import Paper
 
 _TOKEN = "CITEREC_TOKEN"
 
@@ -104,11 +103,11 @@ def lsp(
         own_first: List papers of the bibliography first that fit well.
         log: Write what happens to standard error.
     """
-    from citerec.corpus.citation_keys import citation_key
+    from citerec.corpus.citation_keys import citation_keys
     from citerec.serve.lsp import Options, serve as serve_editor
 
     if keys:
-        citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
+        citation_keys((), keys)  # a wrong pattern ends the command at once
     asked, changes = online.settings(chosen), tuple(chosen.changes())
     code = serve_editor(Options(chosen.index_near(), chosen.system, changes, bib, keys, k, own_first, asked), log=log)
     sys.stderr.flush()

@@ -64,22 +64,17 @@ def _fields(paper: Paper) -> dict[str, str]:
     }
 
 
-def citation_key(paper: Paper, pattern: str = DEFAULT_PATTERN, taken: Collection[str] = ()) -> str:
-    """A citation key for a paper, which none of the keys that are taken is.
+def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken: Collection[str] = ()) -> list[str]:
+    """A citation key for each paper, without repeats, which none of the keys that are taken is.
 
     Args:
-        paper: The paper.
+        papers: The papers; without any, the pattern is checked.
         pattern: Text with `{auth}`, `{year}`, `{word}` and so on in it (docs/formats.md, "Citation keys").
         taken: Keys of other entries. Upper and lower case are one, as for BibTeX; a, b, c and so on make a key new.
 
     Raises:
         InputError: The pattern has a name that does not exist, no name at all, or a character that no key may have.
     """
-    return citation_keys([paper], pattern, taken)[0]
-
-
-def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken: Collection[str] = ()) -> list[str]:
-    """A key for each paper, as `citation_key` makes it, without repeats; raises as that does."""
     text = _NAME.sub("", pattern)
     if text == pattern or not _is_allowed(text):
         names = ", ".join(f"{{{name}}}" for name in _NAMES)
@@ -109,9 +104,12 @@ _COMPARED, _LEAST_ALIKE = 50, 0.5
 def pattern_of(papers: Iterable[Paper]) -> str:
     """The pattern that makes most keys of entries, if it makes half of them; else the default one."""
     named = list(itertools.islice(((own, paper) for paper in papers if (own := own_key(paper))), _COMPARED))
-    made = {one: sum(citation_key(paper, one) == own for own, paper in named) for one in (DEFAULT_PATTERN, *_PATTERNS)}
-    best = max(made, key=lambda one: made[one])  # the first of several
-    return best if named and made[best] >= _LEAST_ALIKE * len(named) else DEFAULT_PATTERN
+
+    def made_by(pattern: str) -> int:
+        return sum(citation_keys([paper], pattern) == [own] for own, paper in named)
+
+    best = max((DEFAULT_PATTERN, *_PATTERNS), key=made_by)  # the first of several
+    return best if named and made_by(best) >= _LEAST_ALIKE * len(named) else DEFAULT_PATTERN
 
 
 def own_entry(paper: Paper) -> "re.Match[str] | None":

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product, starmap
 
-from citerec.corpus.citation_keys import PREPRINTS, citation_key
+from citerec.corpus.citation_keys import PREPRINTS, citation_keys
 from citerec.corpus.reading import LongLine, NumberedLine, read_id, unescaped
 from citerec.files.progress import line_bytes
 from citerec.files.text import one_line
@@ -237,7 +237,7 @@ _SCHEMES = ("doi:", "arxiv:", "acl:")
 """The identifiers that are the same in every source."""
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
-_DOI_PREFIX = re.compile(r"(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*", re.IGNORECASE)
+_DOI_PREFIX = re.compile(r"^(?:(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*)", re.IGNORECASE)
 # Zeros at the ends are missing where a program took the id for a number.
 _ARXIV = re.compile(
     r"arxiv(?:\.org/(?:abs|pdf)/|:\s*)([a-z-]+(?:\.[A-Z]{2})?/\d{1,7}|\d{3,4}\.\d{1,5}(?!\d))", re.IGNORECASE
@@ -306,9 +306,7 @@ def year_in(text: str) -> int | None:
 
 def doi_in(text: str) -> str:
     """A DOI without the address of its resolver."""
-    text = one_line(unescaped(text))
-    prefix = _DOI_PREFIX.match(text)
-    return text[prefix.end() :] if prefix else text
+    return _DOI_PREFIX.sub("", one_line(unescaped(text)))
 
 
 def doi_of_address(address: str) -> str:
@@ -380,7 +378,7 @@ def identified(paper: Paper, entry_id: str) -> Paper:
     name = "_".join((entry_id or paper.external_ids.get("DOI", "")).split())
     if not name:
         whole = repr((paper.title, paper.authors, paper.year)).encode("utf-8", "surrogatepass")
-        name = f"{citation_key(paper)}-{hashlib.blake2b(whole, digest_size=4).hexdigest()}"
+        name = f"{citation_keys([paper])[0]}-{hashlib.blake2b(whole, digest_size=4).hexdigest()}"
     return replace(paper, paper_id=read_id({"id": name}, "id"))
 
 

@@ -40,8 +40,6 @@ _UNIT = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _AMPERSANDS = re.compile(r"\\.|\$[^$]*\$|&", re.DOTALL)  # none in mathematics, none that is escaped
-# Most texts have none of these, and reading must stay fast.
-_SIGNS = re.compile(r"[&<\\]")
 _MATH = r"\$[^$]*\$"
 _LATEX = re.compile(rf"{_MATH}|(\\)")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -60,11 +58,9 @@ def plain(text: str) -> str:
 
     LaTeX is decoded only where there is a backslash outside mathematics. `&lt;b&gt;` becomes the text `<b>`.
     """
-    if _SIGNS.search(text):
-        if any(match[1] for match in _LATEX.finditer(text)):
-            text = decoded(text)
-        return without_markup(text)
-    return one_line(text)
+    if "\\" in text and any(match[1] for match in _LATEX.finditer(text)):
+        text = decoded(text)
+    return without_markup(text)
 
 
 def without_markup(text: str) -> str:
@@ -396,8 +392,7 @@ def optional_id(record: Mapping[str, Any], key: str) -> str | None:
 
 def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
     """An identifier of another scheme, without control characters; None if the record has none."""
-    value = _identifier(record, key)
-    return printable(value).strip() or None if value else None
+    return printable(_identifier(record, key) or "").strip() or None
 
 
 def _identifier(record: Mapping[str, Any], key: str) -> str | None:
@@ -409,14 +404,12 @@ def _identifier(record: Mapping[str, Any], key: str) -> str | None:
 
 def read_text(record: Mapping[str, Any], key: str) -> str | None:
     """A text with white space folded and control characters out, or None if it is null, missing or blank."""
-    value = _value(record, key, str)
-    return one_line(value) or None if value else None
+    return one_line(_value(record, key, str) or "") or None
 
 
 def read_plain(record: Mapping[str, Any], key: str) -> str | None:
     """A title, venue or name as `read_text` reads it, without entities, tags and LaTeX: `citerec.corpus.reading`."""
-    text = read_text(record, key)
-    return plain(text) or None if text else None
+    return plain(read_text(record, key) or "") or None
 
 
 def read_year(record: Mapping[str, Any], key: str) -> int | None:

@@ -409,9 +409,12 @@ class SqliteStore(PaperStore):
         where, parameters = (f"{others[0]} = ?", [second]) if second else ("1", [])
         read = f"SELECT {', '.join(columns or '*')} FROM {table} WHERE {where}"
         order = f"ORDER BY {', '.join([first, *others])}"
-        if only is None:
-            return self._stream(f"{read} {order}", parameters)
-        return self._in_parts(f"{read} AND {first} IN ({{}}) {order}", only, parameters)
+        if only is not None:
+            yield from self._in_parts(f"{read} AND {first} IN ({{}}) {order}", only, parameters)
+            return
+        with self._failures():
+            # In a chain: a generator that is left early would close the cursor, perhaps of a closed database.
+            yield from itertools.chain(self._connection.execute(f"{read} {order}", parameters))
 
     def ids_named(self, digests: Iterable[int]) -> set[str]:
         rows = self._in_parts("SELECT paper_id FROM names WHERE name IN ({})", digests)
@@ -448,11 +451,6 @@ class SqliteStore(PaperStore):
     def _all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
         with self._lock, self._failures():
             return self._connection.execute(query, parameters).fetchall()
-
-    def _stream(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
-        with self._failures():
-            # In a chain: a generator that is left early would close the cursor, perhaps of a closed database.
-            yield from itertools.chain(self._connection.execute(query, parameters))
 
     @contextlib.contextmanager
     def _failures(self) -> Iterator[None]:

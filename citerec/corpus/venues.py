@@ -72,9 +72,9 @@ def _same(first: str, second: str) -> bool:
     one, other = _telling(first), _telling(second)
     if not one or not other:
         return not one and not other and _words(first) == _words(second)
-    if len(one) != len(other):
-        return set(one) == set(other)
-    return set(one) == set(other) or all(a.startswith(b) or b.startswith(a) for a, b in zip(one, other, strict=True))
+    pairs = zip(one, other, strict=False)
+    shortened = len(one) == len(other) and all(a.startswith(b) or b.startswith(a) for a, b in pairs)
+    return shortened or set(one) == set(other)
 
 
 def _is_acronym(short: str, long: str) -> bool:

@@ -101,7 +101,7 @@ def _authors(database: sqlite3.Connection) -> dict[int, list[str]]:
     for item, first, last, kind in database.execute(_CREATORS):
         name = " ".join(filter(None, (first, last)))
         (found if kind == "author" else others)[item].append(name)
-    return found | {item: names for item, names in others.items() if item not in found}
+    return others | found
 
 
 def _better_keys(path: Path) -> dict[str, str]:

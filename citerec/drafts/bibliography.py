@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from citerec.corpus.base import entry_keys, papers_in
 from citerec.corpus.bibtex import bibtex_entry, parse_bibtex, values_of
-from citerec.corpus.citation_keys import citation_key, pattern_of
+from citerec.corpus.citation_keys import citation_keys, pattern_of
 from citerec.corpus.matching import alike, normalised
 from citerec.corpus.reading import BadRecord, raw_lines
 from citerec.drafts.base import Cited, Draft, Source
@@ -133,7 +133,7 @@ class Bibliography:
     def __init__(self, paths: Sequence[Path], files: Files, match: Matcher | None = None, pattern: str = "") -> None:
         self.path, self._files, self._given = paths[0], files, pattern
         if pattern:
-            citation_key(Paper(""), pattern)
+            citation_keys((), pattern)
         read = read_entries([path for path in paths if files.exists(path)], files)
         for _, error in read.lost:
             raise error

@@ -58,27 +58,21 @@ class ChangedError(WebError):
     """A file changed on the server while it was read: what was read of it is worth nothing."""
 
 
-class Pace:
+def keep_pace(seconds: float, place: Path) -> None:
     """Waits so that all processes of this user together send at most one request in some seconds.
 
     Args:
         seconds: The least time between the beginnings of two requests; 0 for no limit.
         place: A file whose time of change is that of the last request.
     """
-
-    def __init__(self, seconds: float, place: Path) -> None:
-        self._seconds, self._place = seconds, place
-
-    def wait(self) -> None:
-        """Returns when a request may be sent."""
-        if not self._seconds:
-            return
-        self._place.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{self._place}.lock"):
-            with contextlib.suppress(FileNotFoundError):
-                since = time.time() - self._place.stat().st_mtime
-                time.sleep(min(self._seconds, max(0.0, self._seconds - since)))
-            self._place.touch()
+    if not seconds:
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{place}.lock"):
+        with contextlib.suppress(FileNotFoundError):
+            since = time.time() - place.stat().st_mtime
+            time.sleep(min(seconds, max(0.0, seconds - since)))
+        place.touch()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -86,7 +80,7 @@ class Web:
     """Asks servers. Use one per process.
 
     Args:
-        pace: Waits before each request of `answer` and `json`; files are fetched without waiting.
+        pace: Called before each request of `answer` and `json`, to wait; files are fetched without waiting.
         patience: Seconds before the second try; each further one waits twice as long. Retry-After comes first.
         tries: How often a server that is busy is asked.
         seconds: To wait for a connection; and between two parts of an answer.
@@ -99,7 +93,7 @@ class Web:
         size: The size in bytes of the file that is being fetched; None if the server does not say it.
     """
 
-    pace: Pace | None = None
+    pace: Callable[[], object] | None = None
     patience: float = 1.0
     tries: int = TRIES
     seconds: tuple[float, float] = (10, 60)
@@ -218,7 +212,7 @@ class Web:
 
             def send(self, request: Any, stream: bool = False, *arguments: Any, **options: Any) -> Response:
                 if pace and not stream:
-                    pace.wait()
+                    pace()
                 return super().send(request, stream, *arguments, **options)
 
         session = self.new_session()

@@ -2,9 +2,9 @@
 
 import difflib
 import functools
-import importlib
 import importlib.util
 import os
+import pkgutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -93,8 +93,7 @@ class Registry(Generic[Part]):
 
     def _loaded(self, name: str) -> Any:
         if name in self._table:
-            module, _, attribute = self._table[name].partition(":")
-            return getattr(importlib.import_module(module), attribute)
+            return pkgutil.resolve_name(self._table[name])
         if name not in self._entries:
             if name in self._parts:  # a plug-in has just registered it
                 return self._parts[name]

@@ -74,7 +74,7 @@ class LiveRetriever(Retriever):
     def __init__(self, index: OpenIndex, settings: Any) -> None:
         self.settings = settings
         self._index = index
-        manners = {name: value for name, value in settings if name in Manners.__dataclass_fields__}
+        manners = {name: value for name, value in settings if name in Manners.model_fields}
         self.look_up = self.looks_up(Manners(section=self.name.replace("-", "_"), **manners))
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()

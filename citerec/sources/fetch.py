@@ -32,7 +32,7 @@ from citerec.corpus.matching import alike, canonical_id, is_title, look_up_names
 from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, writing_lines
 from citerec.errors import InputError, SourceError, first_fault
 from citerec.files.hashing import file_digest, identity
-from citerec.files.http import TRIES, ChangedError, Pace, Web, WebError
+from citerec.files.http import TRIES, ChangedError, Web, WebError, keep_pace
 from citerec.files.parallel import available_processors, outcomes_of
 from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
 from citerec.files.resume import JOURNAL, Journal, read_json
@@ -327,8 +327,8 @@ class Place:
         # The manners are for public servers: one on this machine is asked without waiting.
         if self.url and urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1"):
             return part(Web(patience=0.01), self.url)
-        pace = Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)
-        return part(Web(pace=pace), self.url)
+        place = platformdirs.user_cache_path("citerec") / "pace" / part.name
+        return part(Web(pace=functools.partial(keep_pace, part.pause, place)), self.url)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,16 @@ import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
 import orjson
 from pydantic import Field
-from requests import Response, Session
+from requests import Session
 
 from citerec.corpus import arxiv, csl, openalex, s2ag
 from citerec.corpus.base import paper_of
@@ -25,7 +25,7 @@ from citerec.corpus.matching import alike, arxiv_in, canonical_id, doi_in, doi_o
 from citerec.corpus.reading import plain, read_id, read_list, read_object, read_plain, read_strings, read_text
 from citerec.corpus.venues import same_venue
 from citerec.errors import ServiceError, SettingsError
-from citerec.files.http import BUSY, Pace, Web, WebError, read_xml
+from citerec.files.http import BUSY, Web, WebError, host_of, keep_pace, read_xml
 from citerec.files.registry import Registry
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Known, Notice, Paper
@@ -51,35 +51,6 @@ _NUMBER = re.compile(r" \d{4}$")  # it tells authors of one name apart in DBLP
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True)
-class Manners:
-    """How a web service is asked.
-
-    Attributes:
-        url: Its address; by default the usual one.
-        section: The settings in which the others can be changed, for remedies.
-        pace: Seconds between two requests of this computer.
-        timeout: Seconds to wait for an answer.
-        tries: How often a busy service is asked.
-        keep_days: Days that answers are kept on this computer; 0 to keep none.
-        keeps_misses: Whether it is kept, too, what a service lacks.
-        email: The user's address.
-        hurries: Whether a user waits for each answer: see `Web`.
-        otherwise: What else to do where it fails, for remedies.
-    """
-
-    url: str = ""
-    section: str = ""
-    pace: float = 1.0
-    timeout: float = 30.0
-    tries: int = 3
-    keep_days: float = 7.0
-    keeps_misses: bool = False
-    email: str = ""
-    hurries: bool = True
-    otherwise: str = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
-
-
 class Asking(PartSettings):
     """How a service is asked by a command that can wait.
 
@@ -94,6 +65,28 @@ class Asking(PartSettings):
     pace: float = Field(default=1.0, ge=0, le=3600)
     timeout: float = Field(default=60.0, gt=0, le=3600)
     tries: int = Field(default=6, ge=1, le=20)
+
+
+class Manners(Asking):
+    """How a web service is asked by any command.
+
+    Attributes:
+        section: The settings in which the others can be changed, for remedies.
+        keep_days: Days that answers are kept on this computer; 0 to keep none.
+        keeps_misses: Whether it is kept, too, what a service lacks.
+        email: The user's address.
+        hurries: Whether a user waits for each answer: see `Web`.
+        otherwise: What else to do where it fails, for remedies.
+    """
+
+    timeout: float = Field(default=30.0, gt=0, le=3600)
+    tries: int = Field(default=3, ge=1, le=20)
+    section: str = ""
+    keep_days: float = 7.0
+    keeps_misses: bool = False
+    email: str = ""
+    hurries: bool = True
+    otherwise: str = "or search an index of your own: citerec index build SOURCE… --out indexes/NAME"
 
 
 class Page(NamedTuple):
@@ -123,6 +116,11 @@ def years_of(filters: Filters) -> tuple[int | None, int | None]:
     return filters.year_from, min(last, default=None)
 
 
+def _conditions(filters: Filters, *forms: str) -> list[str]:
+    """Conditions on the year, as a service writes those of the first and of the last one; none where is no limit."""
+    return [form.format(year) for form, year in zip(forms, years_of(filters), strict=True) if year is not None]
+
+
 class LookUp(ABC):
     """A web service that is asked for papers. Safe to use from several threads.
 
@@ -149,11 +147,11 @@ class LookUp(ABC):
     fields: ClassVar[dict[str, str]] = {}
 
     def __init__(self, manners: Manners) -> None:
-        self.manners = replace(manners, url=(manners.url or self.url).rstrip("/"))
-        self._lock, self._host = threading.Lock(), urlsplit(self.manners.url).netloc or self.manners.url
+        self.manners = manners.model_copy(update={"url": (manners.url or self.url).rstrip("/")})
+        self._lock, self._host = threading.Lock(), host_of(self.manners.url)
         place = live_folder() / (manners.section or self.name).replace("_", "-")
         self._web = Web(
-            pace=Pace(manners.pace, Path(f"{place}.pace")),
+            pace=functools.partial(keep_pace, manners.pace, Path(f"{place}.pace")),
             tries=manners.tries,
             seconds=(manners.timeout, manners.timeout),
             hurries=manners.hurries,
@@ -167,9 +165,6 @@ class LookUp(ABC):
             return Session()
         from requests_cache import CachedSession
 
-        def is_kept(answer: Response) -> bool:
-            return answer.status_code == _LACKS or self.read(answer.content) is not None
-
         place.parent.mkdir(parents=True, exist_ok=True)
         return CachedSession(
             place,
@@ -178,7 +173,7 @@ class LookUp(ABC):
             stale_if_error=True,
             ignored_parameters=_SECRETS,
             allowable_codes=(200, _LACKS) if self.manners.keeps_misses else (200,),
-            filter_fn=is_kept,
+            filter_fn=lambda answer: answer.status_code == _LACKS or self.read(answer.content) is not None,
         )
 
     @abstractmethod
@@ -342,7 +337,6 @@ class SemanticScholar(LookUp):
     keys_from = "https://www.semanticscholar.org/product/api"
     url = "https://api.semanticscholar.org/graph/v1"
     lists = "data"
-    by_doi = "paper/DOI:{}"
     fields: ClassVar[dict[str, str]] = {
         "fields": "corpusId,externalIds,title,abstract,tldr,venue,journal,year,authors,citationCount,s2FieldsOfStudy"
     }
@@ -442,9 +436,7 @@ class OpenAlex(LookUp):
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Works for a query, which may have OR between words."""
         parameters = {"search": query, "per-page": str(PAGE), "page": str(offset // PAGE + 1), **self.fields}
-        first, last = years_of(filters)
-        conditions = [f"from_publication_date:{first:04}-01-01"] if first is not None else []
-        conditions += [f"to_publication_date:{last:04}-12-31"] if last is not None else []
+        conditions = _conditions(filters, "from_publication_date:{:04}-01-01", "to_publication_date:{:04}-12-31")
         conditions += [f"cited_by_count:>{filters.min_citations - 1}"] if filters.min_citations else []
         return self.page("works", {**parameters, "filter": ",".join(conditions)})
 
@@ -484,9 +476,7 @@ class Crossref(LookUp):
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Works for the words of a reference."""
-        first, last = years_of(filters)
-        conditions = [f"from-pub-date:{first:04}"] if first is not None else []
-        conditions += [f"until-pub-date:{last:04}"] if last is not None else []
+        conditions = _conditions(filters, "from-pub-date:{:04}", "until-pub-date:{:04}")
         parameters = {"query.bibliographic": query, "rows": str(PAGE), "offset": str(offset)}
         return self.page("works", {**parameters, "filter": ",".join(conditions)})
 

@@ -2,7 +2,7 @@ import pytest
 
 from citerec.corpus.base import entries_of
 from citerec.corpus.bibtex import bibtex_entry
-from citerec.corpus.citation_keys import ARTICLE, CONFERENCE, OTHER, PREPRINT, citation_key, kind_of
+from citerec.corpus.citation_keys import ARTICLE, CONFERENCE, OTHER, PREPRINT, citation_keys, kind_of
 from citerec.errors import InputError
 from citerec.records import Paper
 
@@ -19,12 +19,12 @@ PAPER = Paper("1", "On the Origin of Words", year=2005, venue="Journal of Word S
     ],
 )
 def test_keys_by_pattern(pattern: str, key: str) -> None:
-    assert citation_key(PAPER, pattern) == key
+    assert citation_keys([PAPER], pattern) == [key]
 
 
 def test_keys_that_are_taken_are_avoided_without_regard_to_case() -> None:
-    assert citation_key(PAPER, taken=["Pena2005Origin", "pena2005origina"]) == "pena2005originb"
-    assert citation_key(Paper("1"), "{venue}{word}") == "anonymous"
+    assert citation_keys([PAPER], taken=["Pena2005Origin", "pena2005origina"]) == ["pena2005originb"]
+    assert citation_keys([Paper("1")], "{venue}{word}") == ["anonymous"]
     own = Paper("pena2005origin", "Own", bibtex="@book{pena2005origin, title={Own}}")
     first, second = entries_of([PAPER, own])  # also those of entries that come later
     assert first.startswith("@article{pena2005origina,") and second == own.bibtex
@@ -33,7 +33,7 @@ def test_keys_that_are_taken_are_avoided_without_regard_to_case() -> None:
 @pytest.mark.parametrize("pattern", ["", "plain", "{author}", "{auth", "{auth:>9}", "{auth}, {year}", "{auth}\n"])
 def test_a_wrong_pattern_is_an_error_with_the_names_there_are(pattern: str) -> None:
     with pytest.raises(InputError, match=r"pattern of citation keys .*\{auth\}, \{Auth\}, \{year\}"):
-        citation_key(PAPER, pattern)
+        citation_keys([PAPER], pattern)
 
 
 def test_an_entry_of_the_author_keeps_all_but_its_key() -> None:
