@@ -186,8 +186,8 @@ class DenseRetriever(Retriever):
             _, cited = self.vectors.of(np.unique(self.papers.rows(topics[at].cited_before or ())))
             if len(cited):
                 nearest = (-(cited @ vectors[at])).argsort(kind="stable")[:_NEAREST_CITED]
-                mean = _normalised(cited[nearest].mean(axis=0, keepdims=True))
-                vectors[at] = _normalised(vectors[at : at + 1] + self.settings.cited * mean)[0]
+                mean = _normalised(cited[nearest].mean(axis=0))
+                vectors[at] = _normalised(vectors[at] + self.settings.cited * mean)
         return vectors
 
     def with_feedback(self, prepared: Vector, rows: Rows, weight: float) -> Vector:
@@ -195,8 +195,7 @@ class DenseRetriever(Retriever):
         _, own = self.vectors.of(rows)
         if not len(own):
             return prepared
-        nearer: Vector = _normalised((prepared + weight * own.mean(axis=0))[None])[0]
-        return nearer
+        return _normalised(prepared + weight * own.mean(axis=0))
 
     def encoder(self) -> Any:
         """The encoder of the topics, opened at the first call.
@@ -233,7 +232,8 @@ class DenseRetriever(Retriever):
 
 
 def _normalised(vectors: Vector) -> Vector:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    """Vectors of length one: those of each row, or one alone; zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     normalised: Vector = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return normalised
 
@@ -369,7 +369,6 @@ class ProfileRetriever(Retriever):
                 f"Make them: {encode_command(said.path)}",
             )
         self._papers, self._said, self._citing = self._dense.vectors, said, citing
-        self._counts = np.diff(citing.begins)
         self._has_citing = (citing.rows >= 0) & self._papers.has_vector[citing.rows]
         self._counts_in = functools.lru_cache(_YEARS)(self._counts_until)
 
@@ -455,7 +454,7 @@ class ProfileRetriever(Retriever):
     def _lengths(self) -> NDArray[np.float32]:
         """For each pair the length of the cited paper's profile of its pairs up to this one, (pairs,)."""
         lengths = np.ones(len(self._citing.years), np.float32)
-        for row in np.flatnonzero(self._counts).tolist():
+        for row in np.flatnonzero(np.diff(self._citing.begins)).tolist():
             pairs = np.arange(self._citing.begins[row], self._citing.begins[row + 1])
             sums = np.cumsum(self._vectors(pairs), axis=0) / np.arange(1, len(pairs) + 1)[:, None]
             lengths[pairs] = np.linalg.norm(self._papers.values[row].astype(np.float64) + sums, axis=1)
