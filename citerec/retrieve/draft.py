@@ -1,5 +1,6 @@
 """What the draft cites already: nearly half of all citations repeat one that the same text made before."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Self
 
@@ -56,7 +57,7 @@ class DraftRetriever(Retriever):
             return {}
         cited = np.array(list(times), np.int64)
         signals = {
-            "draft_times": np.array([times.get(row, 0) for row in rows.tolist()], float),
+            "draft_times": np.array([times[row] for row in rows.tolist()], float),
             "draft_ago": np.array([ago.get(row, np.nan) for row in rows.tolist()], float),
         }
         if self._vectors is not None:
@@ -71,15 +72,13 @@ class DraftRetriever(Retriever):
             signals["draft_cocited"] = np.bincount(owners[shared], minlength=len(rows)).astype(float)
         return signals
 
-    def _mentions(self, topic: Topic) -> tuple[dict[int, int], dict[int, int]]:
+    def _mentions(self, topic: Topic) -> tuple[Counter[int], dict[int, int]]:
         """By row, how often the draft cites a paper, and how many citations ago it last did; the latest first."""
         rows = [row for row in self._rows.rows(topic.cited_before or ()).tolist() if row >= 0]
-        times: dict[int, int] = {}
         ago: dict[int, int] = {}
         for distance, row in enumerate(reversed(rows), 1):
-            times[row] = times.get(row, 0) + 1
             ago.setdefault(row, distance)
-        return times, ago
+        return Counter(reversed(rows)), ago
 
     def _cosines(self, rows: Rows, cited: Rows) -> "tuple[Floats, Floats]":
         """The cosines of some papers with the mean of what is cited, and with the nearest of it, (rows,) each."""
