@@ -73,8 +73,6 @@ def mapped(path: Path, remedy: str = "Build the index again: citerec index build
         # A plain array over the map: np.memmap makes each access slower.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, ValueError) and "empty" in str(error):  # numpy cannot map an empty array
-            return np.load(path, allow_pickle=False)  # type: ignore[no-any-return]
         raise IndexUnusableError(f"{path} cannot be read ({error})".replace("\n", " "), remedy) from error
 
 
