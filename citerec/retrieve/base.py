@@ -330,8 +330,6 @@ class OpenIndex:
         hits = candidates.in_order()
         _, firsts = np.unique(hits.rows, return_index=True)
         hits = hits.taken(np.sort(firsts))
-        if filters == NO_FILTERS:
-            return hits
         return hits.taken(np.flatnonzero(hits.papers.passing(filters)[hits.rows]))
 
     def rows_for(self, _paper_ids: Sequence[str]) -> PaperRows:

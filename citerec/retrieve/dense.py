@@ -431,7 +431,7 @@ class ProfileRetriever(Retriever):
         scores = ((self._papers.scores(vector, rows) + sums / np.maximum(numbers, 1)) / lengths).round(_DIGITS)
         best, shares = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
         order = np.lexsort((pairs, -said, owners))
-        firsts = order[last[has] - numbers[has] + 1] if len(has) else order[:0]
+        firsts = order[last[has] - numbers[has] + 1]
         best[has] = pairs[firsts]
         shares[has] = self.settings.sentence * said[firsts] / numbers[has] / lengths[has]
         supported = np.where(shares > 0, np.arange(len(rows)), -1)
