@@ -165,9 +165,6 @@ class PaperColumns:
     field_begins: Rows
     fields: NDArray[np.uint64]
 
-    def __len__(self) -> int:
-        return len(self.years)
-
     def of(self, rows: Rows) -> "PaperColumns":
         """The columns of some papers, in this order."""
         columns = dict(vars(self))
@@ -357,7 +354,7 @@ class PaperRows:
     def _passing(self, filters: Filters) -> Mask:
         """Which papers pass all filters but `exclude` and `citing_ids`, (papers,); errors as for `passing`."""
         columns, low, high = self.columns, filters.year_from, filters.year_to
-        mask = np.ones(len(columns), dtype=bool)
+        mask = np.ones(len(self), dtype=bool)
         if filters.as_of_year is not None:
             mask &= columns.years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
         if low is not None or high is not None:
