@@ -297,12 +297,8 @@ class OpenIndex:
         if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
             raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
         for name in filters.fields:
-            if self.matches_nothing(Filters(fields=(name,))):
+            if not self.rows.passing(Filters(fields=(name,))).any():
                 raise FilterError(f"the index has no field of study {name!r}", self._field_near(name))
-
-    def matches_nothing(self, filters: Filters) -> bool:
-        """Whether no paper passes some filters."""
-        return not self.rows.passing(filters).any()
 
     def _field_near(self, name: str) -> str:
         """What to write in place of a field of study that no paper has."""

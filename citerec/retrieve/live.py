@@ -204,9 +204,9 @@ class LiveIndex(OpenIndex):
             self.store.write(changes_of(papers))
         return {paper.paper_id: paper.paper_id for paper in papers}
 
-    def matches_nothing(self, _filters: Filters) -> bool:
-        """False: nobody knows."""
-        return False
+    def check_filters(self, filters: Filters) -> None:
+        """As `OpenIndex.check_filters`, but nobody knows which fields of study there are."""
+        super().check_filters(replace(filters, fields=()))
 
     def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
         """Several lists, by retriever, as rows of all their papers."""
