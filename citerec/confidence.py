@@ -136,7 +136,7 @@ def _of_records(topic: Topic, candidates: Candidates) -> dict[str, float]:
     columns = candidates.papers.columns
     authors = columns.of(candidates.rows[:1]).authors
     return {
-        "papers": np.log(len(columns)),
+        "papers": np.log(len(candidates.papers)),
         "abstracts": float(columns.has_abstract[candidates.rows[:FIRST]].mean()),
         "named before": float(np.isin(names, authors[:, 1]).mean()) if len(names) else 0.0,
         "capital": float(bool(marker and last and last[0][0].isupper())),

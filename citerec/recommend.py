@@ -393,7 +393,7 @@ class Recommender:
     ) -> Answer:
         """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
         ids = [candidate.paper_id for candidate in candidates]
-        by_id = self.index.records(ids) if fold_to else {}
+        by_id = self.store.papers(ids, texts=False) if fold_to else {}
         records = [by_id.get(paper_id) or Paper(paper_id) for paper_id in ids]
         groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
@@ -457,8 +457,7 @@ class Recommender:
             head = candidates[: reranker.depth]
             papers: Mapping[str, Paper] = {}
             if reranker.reads != "nothing":
-                ids = head.paper_ids()
-                papers = self.store.papers(ids) if reranker.reads == "texts" else self.index.records(ids)
+                papers = self.store.papers(head.paper_ids(), texts=reranker.reads == "texts")
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             with stage("ranking"):
                 candidates = reranker.rerank(topic, candidates, papers, citances, explain=k if explain else 0)

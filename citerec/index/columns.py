@@ -73,8 +73,6 @@ def mapped(path: Path, remedy: str = "Build the index again: citerec index build
         # A plain array over the map: np.memmap makes each access slower.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, ValueError) and "empty" in str(error):  # numpy cannot map an empty array
-            return np.load(path, allow_pickle=False)  # type: ignore[no-any-return]
         raise IndexUnusableError(f"{path} cannot be read ({error})".replace("\n", " "), remedy) from error
 
 
@@ -166,9 +164,6 @@ class PaperColumns:
     authors: NDArray[np.uint64]
     field_begins: Rows
     fields: NDArray[np.uint64]
-
-    def __len__(self) -> int:
-        return len(self.years)
 
     def of(self, rows: Rows) -> "PaperColumns":
         """The columns of some papers, in this order."""
@@ -359,7 +354,7 @@ class PaperRows:
     def _passing(self, filters: Filters) -> Mask:
         """Which papers pass all filters but `exclude` and `citing_ids`, (papers,); errors as for `passing`."""
         columns, low, high = self.columns, filters.year_from, filters.year_to
-        mask = np.ones(len(columns), dtype=bool)
+        mask = np.ones(len(self), dtype=bool)
         if filters.as_of_year is not None:
             mask &= columns.years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
         if low is not None or high is not None:

@@ -145,19 +145,12 @@ def enrich_index(
 
 def _ask(papers: Sequence[Paper], services: Sequence[LookUp], answers: Answers) -> None:
     """Asks each service for those of some papers that it was not asked for, and that lack an abstract still."""
-    known = {paper.paper_id: answers.get(paper.paper_id) for paper in papers}
     for service in services:
-        lacking = [
-            paper
-            for paper in papers
-            if service.name not in known[paper.paper_id] and not _is_complete(paper, known[paper.paper_id])
-        ]
+        known = [(paper, answers.get(paper.paper_id)) for paper in papers]
+        lacking = [paper for paper, by in known if service.name not in by and not _is_complete(paper, by)]
         if lacking:
-            found = service.find(lacking)
-            new = {paper.paper_id: one and asdict(one) for paper, one in zip(lacking, found, strict=True)}
-            answers.put(service.name, new)
-            for paper_id, one in new.items():
-                known[paper_id][service.name] = one
+            found = zip(lacking, service.find(lacking), strict=True)
+            answers.put(service.name, {paper.paper_id: one and asdict(one) for paper, one in found})
 
 
 def _is_complete(paper: Paper, known: Mapping[str, Any]) -> bool:

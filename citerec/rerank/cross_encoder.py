@@ -357,9 +357,8 @@ class CrossEncoderReranker(Reranker):
         """Opens the cross-encoder in a folder, or the one of the index."""
         return cls(trained_folder(cls, index, folder or settings.model, "reranker"), settings)
 
-    def __init__(self, path: str | Path, settings: CrossEncoderSettings | None = None) -> None:
-        settings = settings or CrossEncoderSettings()
-        self.folder = Path(path)
+    def __init__(self, path: Path, settings: CrossEncoderSettings) -> None:
+        self.folder = path
         self.model = CrossEncoder.open(path, backend=settings.backend)
         self.weight = self.model.manifest.weight if settings.weight is None else settings.weight
         self.depth = settings.depth

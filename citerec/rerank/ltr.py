@@ -540,8 +540,6 @@ class LtrReranker(Reranker):
     ) -> Candidates:
         """Candidates in their new order, with new scores; those beyond `depth` follow in their order."""
         head = candidates[: self.depth]
-        if not head:
-            return candidates
         features = features_of(topic, head, wanted=self.manifest.features)
         again = self._again * (head.signal("draft_times") > 0)
         scores = self.scores(features) + again

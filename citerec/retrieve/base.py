@@ -183,7 +183,6 @@ class Candidates(Sequence[Candidate]):
 
 _NAMED_FIELDS = 25
 _USUAL_K = 10
-_KEPT_RECORDS = 1 << 15  # some 30 MB
 
 
 class OpenIndex:
@@ -207,7 +206,6 @@ class OpenIndex:
         self.store = store
         self.rows, self.most_hits = PaperRows.open(self.folder), manifest.counts.papers
         self._settings = settings
-        self._records: dict[str, Paper] = {}
 
     @functools.cached_property
     def engine(self) -> Engine:
@@ -251,18 +249,6 @@ class OpenIndex:
         if "engine" in vars(self):
             self.engine.close()
         self.store.close()
-
-    def records(self, paper_ids: Sequence[str]) -> dict[str, Paper]:
-        """Records without texts, by id. Many contexts find the same papers: these are read once."""
-        cache = self._records
-        records = {paper_id: cache[paper_id] for paper_id in paper_ids if paper_id in cache}
-        if missing := [paper_id for paper_id in paper_ids if paper_id not in records]:
-            read = self.store.papers(missing, texts=False)
-            if len(self._records) > _KEPT_RECORDS:
-                self._records = {}  # a new one: other threads go on with the old one
-            self._records.update(read)
-            records |= read
-        return records
 
     def find(self, words: str, filters: Filters = NO_FILTERS, *, limit: int, offset: int = 0) -> list[str]:
         """A page of a list of papers, as ids: those that share a word, best first; without words all, by id.
@@ -311,12 +297,8 @@ class OpenIndex:
         if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
             raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
         for name in filters.fields:
-            if self.matches_nothing(Filters(fields=(name,))):
+            if not self.rows.passing(Filters(fields=(name,))).any():
                 raise FilterError(f"the index has no field of study {name!r}", self._field_near(name))
-
-    def matches_nothing(self, filters: Filters) -> bool:
-        """Whether no paper passes some filters."""
-        return not self.rows.passing(filters).any()
 
     def _field_near(self, name: str) -> str:
         """What to write in place of a field of study that no paper has."""
@@ -344,8 +326,6 @@ class OpenIndex:
         hits = candidates.in_order()
         _, firsts = np.unique(hits.rows, return_index=True)
         hits = hits.taken(np.sort(firsts))
-        if filters == NO_FILTERS:
-            return hits
         return hits.taken(np.flatnonzero(hits.papers.passing(filters)[hits.rows]))
 
     def rows_for(self, _paper_ids: Sequence[str]) -> PaperRows:
@@ -505,16 +485,15 @@ class Retriever(ABC):
         return
 
 
-_RETRIEVE = "citerec.retrieve"
 RETRIEVERS: Registry[type[Retriever]] = Registry(
     "retriever",
     {
-        "dense": f"{_RETRIEVE}.dense:DenseRetriever",
-        "draft": f"{_RETRIEVE}.draft:DraftRetriever",
-        "openalex-api": f"{_RETRIEVE}.live:OpenAlexRetriever",
-        "profile": f"{_RETRIEVE}.dense:ProfileRetriever",
-        "s2-api": f"{_RETRIEVE}.live:S2Retriever",
-        "words": f"{_RETRIEVE}.words:WordsRetriever",
+        "dense": "citerec.retrieve.dense:DenseRetriever",
+        "draft": "citerec.retrieve.draft:DraftRetriever",
+        "openalex-api": "citerec.retrieve.live:OpenAlexRetriever",
+        "profile": "citerec.retrieve.dense:ProfileRetriever",
+        "s2-api": "citerec.retrieve.live:S2Retriever",
+        "words": "citerec.retrieve.words:WordsRetriever",
     },
 )
 """Every retriever, by name."""

@@ -9,7 +9,7 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from citerec.errors import IndexUnusableError, ModelError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.base import ENGINES
-from citerec.index.columns import CitingPapers, begins_of, sentences_of
+from citerec.index.columns import begins_of, sentences_of
 from citerec.index.manifest import DENSE, Manifest, generation_of, trained_of
 from citerec.index.vectors import DenseManifest, DenseOptions, Vectors, encode_command, has_vectors, places_of_best
 from citerec.models.encoder import BY_MODEL, BY_TITLES, BackendName, Encoder, StaticEncoder, StaticManifest
@@ -186,8 +186,8 @@ class DenseRetriever(Retriever):
             _, cited = self.vectors.of(np.unique(self.papers.rows(topics[at].cited_before or ())))
             if len(cited):
                 nearest = (-(cited @ vectors[at])).argsort(kind="stable")[:_NEAREST_CITED]
-                mean = _normalised(cited[nearest].mean(axis=0, keepdims=True))
-                vectors[at] = _normalised(vectors[at : at + 1] + self.settings.cited * mean)[0]
+                mean = _normalised(cited[nearest].mean(axis=0))
+                vectors[at] = _normalised(vectors[at] + self.settings.cited * mean)
         return vectors
 
     def with_feedback(self, prepared: Vector, rows: Rows, weight: float) -> Vector:
@@ -195,8 +195,7 @@ class DenseRetriever(Retriever):
         _, own = self.vectors.of(rows)
         if not len(own):
             return prepared
-        nearer: Vector = _normalised((prepared + weight * own.mean(axis=0))[None])[0]
-        return nearer
+        return _normalised(prepared + weight * own.mean(axis=0))
 
     def encoder(self) -> Any:
         """The encoder of the topics, opened at the first call.
@@ -233,7 +232,8 @@ class DenseRetriever(Retriever):
 
 
 def _normalised(vectors: Vector) -> Vector:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    """Vectors of length one: those of each row, or one alone; zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     normalised: Vector = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return normalised
 
@@ -308,8 +308,9 @@ class ProfileRetriever(Retriever):
     """Finds papers by their profiles. Safe to call from several threads; ties are ordered by paper id.
 
     The profile of a paper is its vector plus the mean, over the papers that cite it, of `sentence` times the vector of
-    what they say and `citing_paper` times their own vector. Only those up to the year of the citing paper count, and
-    the citing paper itself does not. A paper scores the cosine of its profile with the topic's vector.
+    what they say and `citing_paper` times their own vector, divided by its length. Only those up to the year of the
+    citing paper count, and the citing paper itself does not. A paper scores the cosine of its profile with the topic's
+    vector.
     """
 
     name = "profile"
@@ -367,7 +368,9 @@ class ProfileRetriever(Retriever):
                 f"the vectors of citing sentences of {index.path} were made for other papers",
                 f"Make them: {encode_command(said.path)}",
             )
-        self._profiles = Profiles(self._dense.vectors, said, citing, self.settings)
+        self._papers, self._said, self._citing = self._dense.vectors, said, citing
+        self._has_citing = (citing.rows >= 0) & self._papers.has_vector[citing.rows]
+        self._counts_in = functools.lru_cache(_YEARS)(self._counts_until)
 
     def close(self) -> None:
         """Releases the model and the files."""
@@ -382,81 +385,19 @@ class ProfileRetriever(Retriever):
         check_asked(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
         if self.settings.depth is None:
-            scored = self._profiles.nearest(vector, k, filters, self._dense.papers.passing(filters))
+            rows = self._nearest(vector, k, filters)
         else:
             lists = [one.search(topic, self.settings.depth, filters) for one in (self._dense, self._words)]
             rows = np.unique(np.concatenate([one.rows for one in lists]))
-            scored = self._profiles.of_rows(vector, rows[self._dense.vectors.has_vector[rows]], filters)
-        supported = np.where(scored.shares > 0, np.arange(len(scored.rows)), -1)
-
-        def said(at: int) -> CitanceKey:
-            return CitanceKey(self._profiles.citing_id(int(scored.said[at])), 0, float(scored.shares[at]))
-
-        signals = {self.name: scored.scores}
-        hits = Candidates(self._dense.papers, scored.rows, scored.scores, signals, (Citances(supported, said),))
-        return hits.in_order()[:k]
+            rows = rows[self._papers.has_vector[rows]]
+        return self._candidates(vector, rows, filters).in_order()[:k]
 
     def with_feedback(self, prepared: Vector, rows: Rows, weight: float) -> Vector:
         """As `DenseRetriever.with_feedback`."""
         return self._dense.with_feedback(prepared, rows, weight)
 
-
-def _pairs(store: PaperStore) -> Iterator[Paper]:
-    """The texts of all pairs, in the order of their rows: what one paper says of another is one text."""
-    for about in sentences_of(store):
-        for citing_id, said in itertools.groupby(about, lambda one: one.citing_id):
-            text = " ".join(clean(one.text) for one in said)
-            yield Paper(citing_id, text)
-
-
-class Scored(NamedTuple):
-    """Scores of some papers.
-
-    Attributes:
-        rows: The papers' rows, (papers,).
-        scores: Cosines of their profiles with the topic's vector, (papers,).
-        said: For each the pair whose sentences add most to its score, (papers,); -1 if there is none.
-        shares: How much they add, (papers,).
-    """
-
-    rows: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    said: NDArray[np.int64]
-    shares: NDArray[np.float64]
-
-
-class Profiles:
-    """Profiles of papers, as they were in any year. Safe to call from several threads.
-
-    The profile of paper p in year Y is `own(p) + mean of (sentence · said(c, p) + citing_paper · own(c))` over the
-    papers c that cite p up to Y, divided by its length.
-
-    Args:
-        papers: The vectors of papers.
-        said: The vectors of what citing papers say, by pair.
-        citing: The pairs.
-        weights: The weights of sentences and of citing papers, against 1 for the cited paper's own vector.
-    """
-
-    def __init__(self, papers: Vectors, said: Vectors, citing: CitingPapers, weights: ProfileSettings) -> None:
-        self._papers, self._said, self._citing, self._weights = papers, said, citing, weights
-        self._counts = np.diff(citing.begins)
-        self._has_citing = (citing.rows >= 0) & papers.has_vector[citing.rows]
-        self._counts_in = functools.lru_cache(_YEARS)(self._counts_until)
-
-    def citing_id(self, pair: int) -> str:
-        """The citing paper of a pair."""
-        return str(self._citing.names[pair].decode())
-
-    def nearest(self, vector: NDArray[np.float32], k: int, filters: Filters, passing: NDArray[np.bool_]) -> Scored:
-        """At least the k papers that score most of those that pass, in order of row. Every profile is scored.
-
-        Args:
-            vector: The topic's vector, (dimension,), of length one.
-            k: How many papers, at most.
-            filters: What must not be known: `as_of_year` and `citing_ids`.
-            passing: The papers that may be found, (papers,).
-        """
+    def _nearest(self, vector: Vector, k: int, filters: Filters) -> Rows:
+        """The rows of at least the k papers that score most of those that pass the filters. Every profile is scored."""
         own, said = self._papers.products(vector), self._said.products(vector)
         sums = np.concatenate([[0.0], np.cumsum(self._values(said, own[self._citing.rows]))])
         counts, begins = self._counts_in(filters.as_of_year), self._citing.begins[:-1]
@@ -465,13 +406,15 @@ class Profiles:
         scores = own.copy()
         totals = (sums[ends] - sums[begins[cited]]) / counts[cited]
         scores[cited] = (own[cited] + totals) / self._lengths[ends - 1]
-        scores[~(passing & self._papers.has_vector)] = -np.inf
+        scores[~(self._dense.papers.passing(filters) & self._papers.has_vector)] = -np.inf
         wanted = min(k + _AGAIN, int(np.count_nonzero(scores > -np.inf)))
-        rows = places_of_best(scores, wanted) if wanted else np.empty(0, np.int64)
-        return self.of_rows(vector, rows, filters)
+        return places_of_best(scores, wanted) if wanted else np.empty(0, np.int64)
 
-    def of_rows(self, vector: NDArray[np.float32], rows: NDArray[np.int64], filters: Filters) -> Scored:
-        """The scores of some papers, from `Vectors.scores` of them and their sentences; arguments as for `nearest`."""
+    def _candidates(self, vector: Vector, rows: Rows, filters: Filters) -> Candidates:
+        """Some papers with their scores, from `Vectors.scores` of them and their sentences, in the order of the rows.
+
+        Each has the pair whose sentences add most to its score, and how much they add.
+        """
         owners, pairs = self._citing.pairs_of(rows, filters)
         numbers = np.bincount(owners, minlength=len(rows))
         said = np.nan_to_num(self._said.scores(vector, pairs))
@@ -485,17 +428,22 @@ class Profiles:
             whole = slice(*self._citing.begins[rows[at] : rows[at] + 2].tolist())
             if not self._citing.mask(Filters(citing_ids=filters.citing_ids), whole).all():
                 lengths[at] = self._length(int(rows[at]), pairs[owners == at])
-        scores = (self._papers.scores(vector, rows) + sums / np.maximum(numbers, 1)) / lengths
+        scores = ((self._papers.scores(vector, rows) + sums / np.maximum(numbers, 1)) / lengths).round(_DIGITS)
         best, shares = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
         order = np.lexsort((pairs, -said, owners))
-        firsts = order[last[has] - numbers[has] + 1] if len(has) else order[:0]
+        firsts = order[last[has] - numbers[has] + 1]
         best[has] = pairs[firsts]
-        shares[has] = self._weights.sentence * said[firsts] / numbers[has] / lengths[has]
-        return Scored(rows, scores.round(_DIGITS), best, shares)
+        shares[has] = self.settings.sentence * said[firsts] / numbers[has] / lengths[has]
+        supported = np.where(shares > 0, np.arange(len(rows)), -1)
+
+        def most(at: int) -> CitanceKey:
+            return CitanceKey(self._citing.names[best[at]].decode(), 0, float(shares[at]))
+
+        return Candidates(self._dense.papers, rows, scores, {self.name: scores}, (Citances(supported, most),))
 
     def _values(self, said: NDArray[Any], citing: NDArray[Any], pairs: NDArray[Any] | slice = slice(None)) -> Any:
         """What some pairs add to a score, given the products of the topic with what is said, and with who says it."""
-        return self._weights.sentence * said + self._weights.citing_paper * np.where(self._has_citing[pairs], citing, 0)
+        return self.settings.sentence * said + self.settings.citing_paper * np.where(self._has_citing[pairs], citing, 0)
 
     def _counts_until(self, year: int | None) -> NDArray[np.int64]:
         """How many papers cite each paper up to a year, (papers,)."""
@@ -506,7 +454,7 @@ class Profiles:
     def _lengths(self) -> NDArray[np.float32]:
         """For each pair the length of the cited paper's profile of its pairs up to this one, (pairs,)."""
         lengths = np.ones(len(self._citing.years), np.float32)
-        for row in np.flatnonzero(self._counts).tolist():
+        for row in np.flatnonzero(np.diff(self._citing.begins)).tolist():
             pairs = np.arange(self._citing.begins[row], self._citing.begins[row + 1])
             sums = np.cumsum(self._vectors(pairs), axis=0) / np.arange(1, len(pairs) + 1)[:, None]
             lengths[pairs] = np.linalg.norm(self._papers.values[row].astype(np.float64) + sums, axis=1)
@@ -519,8 +467,16 @@ class Profiles:
 
     def _vectors(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """What some pairs add to a profile, (pairs, dimension)."""
-        vectors = self._weights.sentence * self._said.values[pairs].astype(np.float64)
+        vectors = self.settings.sentence * self._said.values[pairs].astype(np.float64)
         has_citing = self._has_citing[pairs]
         citing = self._citing.rows[pairs[has_citing]]
-        vectors[has_citing] += self._weights.citing_paper * self._papers.values[citing].astype(np.float64)
+        vectors[has_citing] += self.settings.citing_paper * self._papers.values[citing].astype(np.float64)
         return vectors
+
+
+def _pairs(store: PaperStore) -> Iterator[Paper]:
+    """The texts of all pairs, in the order of their rows: what one paper says of another is one text."""
+    for about in sentences_of(store):
+        for citing_id, said in itertools.groupby(about, lambda one: one.citing_id):
+            text = " ".join(clean(one.text) for one in said)
+            yield Paper(citing_id, text)

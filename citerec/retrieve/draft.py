@@ -1,5 +1,6 @@
 """What the draft cites already: nearly half of all citations repeat one that the same text made before."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Self
 
@@ -56,11 +57,11 @@ class DraftRetriever(Retriever):
             return {}
         cited = np.array(list(times), np.int64)
         signals = {
-            "draft_times": np.array([times.get(row, 0) for row in rows.tolist()], float),
+            "draft_times": np.array([times[row] for row in rows.tolist()], float),
             "draft_ago": np.array([ago.get(row, np.nan) for row in rows.tolist()], float),
         }
         if self._vectors is not None:
-            signals["draft_mean"], signals["draft_nearest"] = self._cosines(rows, cited)
+            signals["draft_mean"], signals["draft_nearest"] = _cosines(self._vectors, rows, cited)
         if self._rows.citing is not None:
             places, pairs = self._rows.citing.pairs_of(cited, filters)
             citing = self._rows.citing.rows[pairs]
@@ -71,28 +72,26 @@ class DraftRetriever(Retriever):
             signals["draft_cocited"] = np.bincount(owners[shared], minlength=len(rows)).astype(float)
         return signals
 
-    def _mentions(self, topic: Topic) -> tuple[dict[int, int], dict[int, int]]:
+    def _mentions(self, topic: Topic) -> tuple[Counter[int], dict[int, int]]:
         """By row, how often the draft cites a paper, and how many citations ago it last did; the latest first."""
         rows = [row for row in self._rows.rows(topic.cited_before or ()).tolist() if row >= 0]
-        times: dict[int, int] = {}
         ago: dict[int, int] = {}
         for distance, row in enumerate(reversed(rows), 1):
-            times[row] = times.get(row, 0) + 1
             ago.setdefault(row, distance)
-        return times, ago
+        return Counter(reversed(rows)), ago
 
-    def _cosines(self, rows: Rows, cited: Rows) -> "tuple[Floats, Floats]":
-        """The cosines of some papers with the mean of what is cited, and with the nearest of it, (rows,) each."""
-        assert self._vectors is not None
-        is_cited, theirs = self._vectors.of(cited)
-        has_vector, own = self._vectors.of(rows)
-        means, cosines = theirs.sum(axis=0)[None].repeat(len(own), axis=0), own @ theirs.T
-        at, place = np.nonzero(rows[has_vector, None] == cited[is_cited])
-        means[at] -= theirs[place]
-        cosines[at, place] = np.nan
-        lengths = np.linalg.norm(means, axis=1)
-        to_mean, to_nearest = np.full((2, len(rows)), np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):  # nothing is left beside the candidate itself
-            to_mean[has_vector] = np.where(lengths > _LEAST, (means * own).sum(axis=1) / lengths, np.nan)
-        to_nearest[has_vector] = np.fmax.reduce(cosines, axis=1, initial=np.nan)
-        return to_mean, to_nearest
+
+def _cosines(vectors: Vectors, rows: Rows, cited: Rows) -> "tuple[Floats, Floats]":
+    """The cosines of some papers with the mean of what is cited, and with the nearest of it, (rows,) each."""
+    is_cited, theirs = vectors.of(cited)
+    has_vector, own = vectors.of(rows)
+    means, cosines = theirs.sum(axis=0)[None].repeat(len(own), axis=0), own @ theirs.T
+    at, place = np.nonzero(rows[has_vector, None] == cited[is_cited])
+    means[at] -= theirs[place]
+    cosines[at, place] = np.nan
+    lengths = np.linalg.norm(means, axis=1)
+    to_mean, to_nearest = np.full((2, len(rows)), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):  # nothing is left beside the candidate itself
+        to_mean[has_vector] = np.where(lengths > _LEAST, (means * own).sum(axis=1) / lengths, np.nan)
+    to_nearest[has_vector] = np.fmax.reduce(cosines, axis=1, initial=np.nan)
+    return to_mean, to_nearest

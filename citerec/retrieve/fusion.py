@@ -65,10 +65,7 @@ class FusedRetriever:
         with stage("query"):
             inputs = dict(prepared or self.prepare([topic])[0])
         depth = k if len(self._retrievers) == 1 else max(self._fusion.depth, k)
-        lists = {
-            name: self._list(name, retriever, topic, depth, filters, inputs)
-            for name, retriever in self._retrievers.items()
-        }
+        lists = {name: self._list(name, topic, depth, filters, inputs) for name in self._retrievers}
         with stage("fusion"):
             if len(lists) == 1:
                 (fused,) = lists.values()
@@ -102,7 +99,7 @@ class FusedRetriever:
             inputs[name] = drawn
             scores = retriever.scored(drawn, at_hand)
             if scores is None:
-                lists[name] = self._list(name, retriever, topic, depth, filters, inputs)
+                lists[name] = self._list(name, topic, depth, filters, inputs)
             else:
                 places = np.flatnonzero(~np.isnan(scores))
                 again = Candidates(lists[name].papers, at_hand[places], scores[places], {name: scores[places]})
@@ -117,9 +114,8 @@ class FusedRetriever:
         matches = [retriever.explain(topic, candidates, papers) for retriever in self._retrievers.values()]
         return [tuple(itertools.chain.from_iterable(of_one)) for of_one in zip(*matches, strict=True)]
 
-    def _list(
-        self, name: str, retriever: Retriever, topic: Topic, k: int, filters: Filters, prepared: Mapping[str, Any]
-    ) -> Candidates:
+    def _list(self, name: str, topic: Topic, k: int, filters: Filters, prepared: Mapping[str, Any]) -> Candidates:
+        retriever = self._retrievers[name]
         with stage(name):
             candidates = retriever.search(topic, k, filters, prepared[name])
         if not retriever.filters_itself:

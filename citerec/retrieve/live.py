@@ -124,21 +124,19 @@ class LiveRetriever(Retriever):
         return ids
 
     def _pages(self, topic: Topic, filters: Filters) -> Iterator[list[Paper]]:
-        has_query = False
+        if not words_of(topic):
+            raise QueryError(
+                f"no word to ask {self.look_up.title} for in {topic.text[:60]!r}",
+                "Write a sentence with content words.",
+            )
         first, last = years_of(filters)
         no_year = first is not None and last is not None and first > last
         for query in () if no_year else self.queries(topic):
-            has_query = True
             for offset in range(0, self.settings.depth, PAGE):
                 page = self.look_up.search(query, filters, offset)
                 yield page.papers[: self.settings.depth - offset]
                 if not page.has_more:
                     break
-        if not has_query and not words_of(topic):
-            raise QueryError(
-                f"no word to ask {self.look_up.title} for in {topic.text[:60]!r}",
-                "Write a sentence with content words.",
-            )
 
     def explain(
         self, topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]
@@ -197,7 +195,6 @@ class LiveIndex(OpenIndex):
         )
         self.store = SqliteStore(Path(":memory:"))
         self.rows, self.most_hits = _rows({}), 1000
-        self._records = {}
         self.words = None  # retrievers explain what they found themselves
         self._lock = threading.Lock()
 
@@ -207,9 +204,9 @@ class LiveIndex(OpenIndex):
             self.store.write(changes_of(papers))
         return {paper.paper_id: paper.paper_id for paper in papers}
 
-    def matches_nothing(self, _filters: Filters) -> bool:
-        """False: nobody knows."""
-        return False
+    def check_filters(self, filters: Filters) -> None:
+        """As `OpenIndex.check_filters`, but nobody knows which fields of study there are."""
+        super().check_filters(replace(filters, fields=()))
 
     def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
         """Several lists, by retriever, as rows of all their papers."""

@@ -43,13 +43,8 @@ def stems(words: Sequence[str]) -> list[str]:
 
 def terms_of(text: str) -> list[str | None]:
     """The terms of a text at their places, as phrases are compared; None in place of a stop word."""
-    return [None if word in STOP_WORDS else _stem(word) for word in words_of(text)]
-
-
-@functools.lru_cache(1 << 16)
-def _stem(word: str) -> str:
-    """The stem of a word: those of queries and of shown papers come again and again."""
-    return stems([word])[0]
+    words = words_of(text)
+    return [None if word in STOP_WORDS else stem for word, stem in zip(words, stems(words), strict=True)]
 
 
 @functools.lru_cache(1 << 16)

@@ -156,8 +156,7 @@ def _client(place: str, key: str) -> QdrantClient:
     port = where.port or (443 if where.scheme == "https" else 6333)
     # A wrong address is known in seconds, however long an upload may take.
     socket.create_connection((where.hostname, port), _REACHED_WITHIN).close()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a key without encryption, which is said in docs/scale.md
+    with warnings.catch_warnings(action="ignore"):  # of a key without encryption, which is said in docs/scale.md
         return QdrantClient(
             url=place, port=port, api_key=key or None, timeout=_ANSWERED_WITHIN, check_compatibility=False
         )
