@@ -54,7 +54,7 @@ def serve(
     """
     from citerec.serve.app import is_loopback, listening_socket, read_tokens, serve as serve_all
     from citerec.serve.indexes import named_places
-    from citerec.serve.service import ServeSettings, open_service
+    from citerec.serve.service import ServeSettings, Service
     from citerec.write.writers.base import default_writer
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
@@ -70,7 +70,7 @@ def serve(
         return
     places, writer = named_places(indexes), writer or default_writer("citation")
     asked = online.settings(chosen)
-    open_all = functools.partial(open_service, places, chosen.system, chosen.changes(), writer, settings, asked)
+    open_all = functools.partial(Service, places, chosen.system, chosen.changes(), writer, settings, asked)
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"

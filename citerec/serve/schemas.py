@@ -486,7 +486,7 @@ def draft_hits_json(
     return place_json(answer) | {"hits": hits}
 
 
-_LONGEST, _MOST = 500, 10
+_MOST = 10
 _LEFT_OUT = {"abstract", "fields_of_study", "path"}
 _OWN = {
     *("paper_id", "cite_id", "key", "rank", "score", "comes_first", "cited_before", "reasons", "matches"),
@@ -514,9 +514,9 @@ def bounded(value: Any) -> Any:
     """A value of JSON in which nothing is hidden, and texts and lists are cut."""
     match value:
         case str():
-            return shown(value, _LONGEST)
+            return shown(value)
         case list() | tuple():
             return [bounded(one) for one in value[:_MOST]]
         case dict():
-            return {shown(name, _LONGEST): bounded(one) for name, one in value.items()}
+            return {shown(name): bounded(one) for name, one in value.items()}
     return value
