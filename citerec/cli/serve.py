@@ -105,12 +105,13 @@ def lsp(
         log: Write what happens to standard error.
     """
     from citerec.corpus.citation_keys import citation_key
+    from citerec.serve.indexes import ServedIndex
     from citerec.serve.lsp import Options, serve as serve_editor
 
     if keys:
         citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
-    asked, changes = online.settings(chosen), tuple(chosen.changes())
-    code = serve_editor(Options(chosen.index_near(), chosen.system, changes, bib, keys, k, own_first, asked), log=log)
+    index, asked = ServedIndex(chosen.index_near(), chosen.system, chosen.changes()), online.settings(chosen)
+    code = serve_editor(Options(index, bib, keys, k, own_first, asked), log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open
 

@@ -82,9 +82,7 @@ class Options:
     """What the language server was started with.
 
     Attributes:
-        index: The index to search; by default the only one below `indexes/`.
-        system: The system; by default the best that the index supports.
-        assignments: Settings of it that are changed.
+        index: The index to search, which is opened in the background.
         bib: The bibliography; by default the draft's own.
         keys: Pattern of new keys; by default as the bibliography has them.
         k: How many papers are recommended in a completion.
@@ -92,9 +90,7 @@ class Options:
         online: How web services are asked for entries; None for not at all.
     """
 
-    index: Path | None = None
-    system: str | None = None
-    assignments: tuple[str, ...] = ()
+    index: ServedIndex
     bib: Path | None = None
     keys: str = ""
     k: int = 10
@@ -211,7 +207,7 @@ class Workbench:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.index = ServedIndex(options.index, options.system, options.assignments)
+        self.index = options.index
         self._current: Recommender | None = None
         self._last: dict[Path, Draft] = {}
         self._named: dict[Path, tuple[Path, ...]] = {}
@@ -291,7 +287,7 @@ class Workbench:
         """
         files, paths = view.files(), self.paths(view)
         texts = tuple((path, files.text(path)) for path in paths if files.exists(path))
-        return self._bibliography(paths or (view.path.with_suffix(".bib"),), texts, self.recommender is not None)
+        return self._bibliography(paths or (view.path.with_suffix(".bib"),), texts, self.recommender)
 
     def paper(self, paper_id: str | None) -> Paper | None:
         """A paper of the index."""
@@ -447,13 +443,10 @@ class Workbench:
         return self.recommender.index if self.recommender else None
 
     def _read_bibliography(
-        self, paths: tuple[Path, ...], texts: tuple[tuple[Path, str], ...], is_open: bool
+        self, paths: tuple[Path, ...], texts: tuple[tuple[Path, str], ...], recommender: Recommender | None
     ) -> Bibliography:
-        match = self._papers_of if is_open else None
+        match = functools.partial(self._matches.find, system=recommender) if recommender else None
         return Bibliography(paths, Files(texts=dict(texts), disk=False), match, self.options.keys)
-
-    def _papers_of(self, entries: Mapping[str, Paper]) -> dict[str, str]:
-        return self._matches.find(entries, self.recommender) if self.recommender else {}
 
     def _search(self, context: Context | None) -> Answer | None:
         """The papers recommended for a context; None if there is no index yet, or no word to search for."""
