@@ -271,7 +271,7 @@ def _json_of(answer: Answer, tldrs: "Mapping[str, Tldr]") -> dict[str, Any]:
     record = {"text": answer.context.text, **answer.to_json()}
     for hit in record["hits"]:
         if tldr := tldrs.get(str(hit["paper_id"])):
-            hit |= {"tldr": tldr.text, "tldr_origin": tldr.origin if tldr.text is not None else None}
+            hit |= {"tldr": tldr.text, "tldr_origin": tldr.origin}
     return record
 
 

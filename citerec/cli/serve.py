@@ -1,6 +1,5 @@
 """`citerec serve`, `lsp` and `mcp`: the web API with its page, and servers for editors and assistants."""
 
-import contextlib
 import functools
 import os
 import signal
@@ -106,12 +105,13 @@ def lsp(
     """
     from citerec.corpus.citation_keys import citation_key
     from citerec.serve.indexes import ServedIndex
-    from citerec.serve.lsp import Options, serve as serve_editor
+    from citerec.serve.lsp import Workbench, serve as serve_editor
 
     if keys:
         citation_key(Paper(""), keys)  # a wrong pattern ends the command at once
-    index, asked = ServedIndex(chosen.index_near(), chosen.system, chosen.changes()), online.settings(chosen)
-    code = serve_editor(Options(index, bib, keys, k, own_first, asked), log=log)
+    index = ServedIndex(chosen.index_near(), chosen.system, chosen.changes())
+    with online.opened(chosen) as services:
+        code = serve_editor(Workbench(index, bib, keys, k, own_first, services), log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open
 
@@ -137,6 +137,5 @@ def mcp(*, online: options.Online = options.Online(), chosen: options.Searching 
     served = ServedIndex(place, chosen.system, settings)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    asked = online.settings(chosen)
-    with asked.opened() if asked else contextlib.nullcontext([]) as services:
+    with online.opened(chosen) as services:
         serve_assistant(served, services)

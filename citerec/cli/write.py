@@ -137,12 +137,7 @@ def tldr(
     tldrs = list(drafting.tldrs(papers, writer, rewrite=anew))
     parts = (Group(titled(one.paper), tldr_line(one), "") for one in tldrs)
     as_json = [
-        {
-            "paper_id": json_id(one.paper.paper_id),
-            "title": one.paper.title,
-            "tldr": one.text,
-            "origin": one.origin if one.text is not None else None,
-        }
+        {"paper_id": json_id(one.paper.paper_id), "title": one.paper.title, "tldr": one.text, "origin": one.origin}
         for one in tldrs
     ]
     give(form, out, as_json, parts)
