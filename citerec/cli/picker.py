@@ -188,9 +188,8 @@ def choose(
     picker = _Picker(where, sentence, papers, told, marked=[*marked])
     is_open = Condition(lambda: picker.is_open)
 
-    def text(parts: Callable[[], StyleAndTextTuples], **options: Any) -> Window:
-        control = FormattedTextControl(parts, **options)
-        return Window(control, wrap_lines=not options, dont_extend_height=True)
+    def text(parts: Callable[[], StyleAndTextTuples]) -> Window:
+        return Window(FormattedTextControl(parts), wrap_lines=True, dont_extend_height=True)
 
     listed = FormattedTextControl(
         picker.listed, focusable=True, show_cursor=False, get_cursor_position=lambda: Point(0, picker.at)

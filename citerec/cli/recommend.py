@@ -127,9 +127,9 @@ def recommend(
         tldrs = {}
         if tldr:
             from citerec.write import drafting
-            from citerec.write.writers.base import default_writer, open_writer
+            from citerec.write.writers.base import open_writer
 
-            summaries = drafting.tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
+            summaries = drafting.tldrs(_papers(answers), open_writer(None, "tldr"))
             tldrs = {one.paper.paper_id: one for one in summaries}
         objects = [_json_of(answer, tldrs) for answer in answers]
         for record, place in zip(objects, places, strict=False):  # a sentence has no place in a file
@@ -594,9 +594,9 @@ class _Session:
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
         from citerec.write import drafting
-        from citerec.write.writers.base import default_writer, open_writer
+        from citerec.write.writers.base import open_writer
 
-        writer = open_writer(default_writer("citation"), "citation")
+        writer = open_writer(None, "citation")
         written = drafting.draft(drafting.citation_task(context, papers), papers, writer)
         text = drafting.in_draft(written, self.filling)
         say(text)

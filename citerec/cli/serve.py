@@ -54,7 +54,6 @@ def serve(
     from citerec.serve.app import is_loopback, listening_socket, read_tokens, serve as serve_all
     from citerec.serve.indexes import named_places
     from citerec.serve.service import ServeSettings, Service
-    from citerec.write.writers.base import default_writer
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
     if not tokens and not is_loopback(host):
@@ -67,8 +66,7 @@ def serve(
         kinds = dict.fromkeys(ServeSettings.model_fields, ServeSettings)
         print(f"[serve]\n{options.Settings(kinds, {}, dict(settings))}", end="")
         return
-    places, writer = named_places(indexes), writer or default_writer("citation")
-    asked = online.settings(chosen)
+    places, asked = named_places(indexes), online.settings(chosen)
     open_all = functools.partial(Service, places, chosen.system, chosen.changes(), writer, settings, asked)
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host

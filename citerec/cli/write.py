@@ -31,7 +31,7 @@ from citerec.systems import choose
 from citerec.write import drafting
 from citerec.write.anchors import marked_sentence, mentions, placed
 from citerec.write.tasks import sees_target
-from citerec.write.writers.base import Kind, Writer, default_writer, open_writer
+from citerec.write.writers.base import Kind, Writer, open_writer
 
 _FORM = "How the text is given: table shows it with its papers; the others give JSON, or the papers' entries only."
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris"], Parameter(name="--format", help=_FORM)]
@@ -56,7 +56,7 @@ class Writing(options.Assigned):
         """The writer, or the default one of a kind of text."""
         values: dict[str, Any] = {}
         assign(values, self.changes("writer."), tuple)
-        return open_writer(self.writer or default_writer(kind), kind, options=values)
+        return open_writer(self.writer, kind, options=values)
 
 
 def citation(

@@ -53,7 +53,7 @@ from citerec.serve.indexes import Matches, ServedIndex, shown
 from citerec.sources.look_up import LookUp
 from citerec.version import __version__
 from citerec.write.drafting import tldrs
-from citerec.write.writers.base import Writer, default_writer, open_writer
+from citerec.write.writers.base import Writer, open_writer
 
 _DEPTH = 50  # papers that are searched at a place, so that many are left when what is typed narrows them
 _LISTED = 50  # papers of the bibliography that are offered
@@ -1080,7 +1080,7 @@ def _summary(paper: Paper) -> str:
 
 @functools.cache
 def _tldr_writer() -> Writer:
-    return open_writer(default_writer("tldr"), "tldr")
+    return open_writer(None, "tldr")
 
 
 def _title(paper: Paper) -> str:

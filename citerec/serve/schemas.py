@@ -52,8 +52,6 @@ Title = Annotated[str, StringConstraints(max_length=1000), _WHOLE]
 Passage = Annotated[str, StringConstraints(max_length=_LONGEST_TEXT), _WHOLE, AfterValidator(_few_places)]
 WholeDraft = Annotated[str, StringConstraints(max_length=_LONGEST_DRAFT), _WHOLE]
 Year = Annotated[int, Field(ge=0, le=LAST_YEAR)]
-Count = Annotated[int, Field(ge=0, lt=2**31)]
-TopK = Annotated[int, Field(ge=1, le=_MOST_HITS)]
 PaperId = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=int | str), _NAME, _WHOLE]
 """An id as answers give it: a number where S2AG has a number, else a string."""
 Cited = Annotated[tuple[PaperId, ...], Field(max_length=_MOST_CITED)]
@@ -81,7 +79,7 @@ class FiltersModel(_Request):
     """Only these fields of study."""
     venues: Names = ()
     """Only venues with these words in the name."""
-    min_citations: Count | None = None
+    min_citations: int | None = Field(default=None, ge=0, lt=2**31)
     """Only papers cited at least this often."""
     exclude: tuple[PaperId, ...] = Field(default=(), max_length=_MOST_IDS)
     """None of these papers."""
@@ -111,7 +109,7 @@ class _OfAPaper(IndexQuery):
 
 class _Searched(_OfAPaper):
     filters: FiltersModel = FiltersModel()
-    k: TopK = 10
+    k: int = Field(default=10, ge=1, le=_MOST_HITS)
     """How many papers."""
 
 

@@ -135,23 +135,19 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        gauge = functools.partial(Gauge, registry=self.registry)
+        now = functools.partial(gauge, multiprocess_mode="livesum")
+        histogram = functools.partial(Histogram, registry=self.registry)
         ProcessCollector(registry=self.registry)
         self.requests = Counter("citerec_requests", "Requests.", ["route", "status"], registry=self.registry)
-        self.seconds = Histogram(
-            "citerec_request_seconds", "Time of a request.", ["route"], buckets=_SECONDS, registry=self.registry
-        )
-        gauge = functools.partial(Gauge, registry=self.registry)
-        self.in_flight = gauge("citerec_requests_in_flight", "Requests at this moment.", multiprocess_mode="livesum")
-        self.waiting = gauge(
-            "citerec_requests_waiting", "Requests that wait for a thread.", multiprocess_mode="livesum"
-        )
+        self.seconds = histogram("citerec_request_seconds", "Time of a request.", ["route"], buckets=_SECONDS)
+        self.in_flight = now("citerec_requests_in_flight", "Requests at this moment.")
+        self.waiting = now("citerec_requests_waiting", "Requests that wait for a thread.")
         self.papers = gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], multiprocess_mode="max")
         self.loaded = gauge(
             "citerec_index_loaded", "1 if what is on disk is served.", ["index"], multiprocess_mode="livemin"
         )
-        self._stages = Histogram(
-            "citerec_stage_seconds", "Time of a stage.", ["stage"], buckets=(0.001, *_SECONDS), registry=self.registry
-        )
+        self._stages = histogram("citerec_stage_seconds", "Time of a stage.", ["stage"], buckets=(0.001, *_SECONDS))
         STAGE_WATCHERS.append(self.note_stage)
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
@@ -181,7 +177,7 @@ class Service:
         places: The directories of the indexes, by name; the first one is the default.
         system: Name of the system that searches them; by default the best that each supports.
         assignments: Settings of the system, as `KEY=VALUE`.
-        writer: What writes citation texts.
+        writer: What writes citation texts; by default the writer that needs no model.
         settings: The limits.
         online: How web services are asked for entries; None for not at all.
 
@@ -204,7 +200,7 @@ class Service:
         places: Mapping[str, Path],
         system: str | None,
         assignments: Sequence[str],
-        writer: str,
+        writer: str | None,
         settings: ServeSettings,
         online: OnlineSettings | None = None,
     ) -> None:
