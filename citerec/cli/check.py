@@ -46,8 +46,8 @@ class OnlineOptions(options.Tuning):
     def matcher(self, index: OpenIndex | None) -> Iterator[OnlineMatcher | None]:
         """What asks the services; None where nothing is to be asked."""
         settings = self.settings(OnlineSettings).of(OnlineSettings)
-        with contextlib.ExitStack() as open_now, progress_bar() as on_progress:
-            services = open_now.enter_context(settings.opened()) if self.online else []
+        opened = settings.opened() if self.online else contextlib.nullcontext([])
+        with opened as services, progress_bar() as on_progress:
             asks = self.online or self.retractions
             yield OnlineMatcher(services, index, self.retractions, on_progress) if asks else None
 

@@ -30,17 +30,17 @@ _QUOTED = 160
 _SHOWN_REASONS = 5
 
 
-def say(*parts: Any, console: Console | None = None, whole: bool = False) -> None:
-    """Prints the parts of an answer: lines without markup, tables, and what rich can print.
+def say(*parts: Any, whole: bool = False) -> None:
+    """Prints the parts of an answer to standard output: lines without markup, tables, and what rich can print.
+
+    Without a terminal, it is 100 characters wide.
 
     Args:
         parts: The parts; lines and styled lines are never wrapped, and bytes are printed as they are.
-        console: Where to print; by default to standard output. Without a terminal, it is 100 characters wide.
         whole: Whether tables are not wrapped in a pipe.
     """
-    if console is None:
-        console = Console(highlight=False)
-        console = console if console.is_terminal else Console(highlight=False, width=100)
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=100)
     for part in parts:
         if isinstance(part, bytes):
             write(part)

@@ -50,23 +50,6 @@ class Server:
             return work(Manner(self.workers, self.max_bad, on_progress, note))
 
 
-@option_group
-class CutLimits(Limits):
-    """What is kept of a release.
-
-    Attributes:
-        languages: Only this language, such as "en"; may be repeated.
-        ids: Only papers of this file. It has one id a line: of the source, DOI:…, ARXIV:… or ACL:…
-        cited_by: Only the papers of this bibliography, those that they cite, and those that cite them.
-        hops: How many citations away from --cited-by.
-    """
-
-    languages: Annotated[tuple[str, ...], Parameter(name="--language")] = ()
-    ids: File = None
-    cited_by: File = None
-    hops: Count = 1
-
-
 def show(what: Annotated[str | None, Parameter(name="SOURCE|FOLDER")] = None, /, *, url: str | None = None) -> None:
     """Show the releases, sizes and terms of a SOURCE, or what a fetched FOLDER holds; without it, all sources.
 
@@ -101,7 +84,11 @@ def get(
     out: Out,
     release: str | None = None,
     datasets: Annotated[tuple[str, ...], Parameter(name="--dataset")] = (),
-    limits: CutLimits = CutLimits(),
+    limits: Limits = Limits(),
+    languages: Annotated[tuple[str, ...], Parameter(name="--language")] = (),
+    ids: File = None,
+    cited_by: File = None,
+    hops: Count = 1,
     built: Annotated[Path | None, Parameter(name="--build", metavar="INDEX")] = None,
     only_estimate: Annotated[bool, Parameter(name="--estimate")] = False,
     yes: bool = False,
@@ -119,11 +106,15 @@ def get(
         out: The folder to make.
         release: The release.  [default: the newest]
         datasets: Only this dataset, with the papers; may be repeated.
+        languages: Only this language, such as "en"; may be repeated.
+        ids: Only papers of this file. It has one id a line: of the source, DOI:…, ARXIV:… or ACL:…
+        cited_by: Only the papers of this bibliography, those that they cite, and those that cite them.
+        hops: How many citations away from --cited-by.
         built: Build an index of it too, with vectors.
         only_estimate: Tell how much it is and how long it takes, and stop.
         yes: Begin without a question.
     """
-    cut = Cut(limits.filters, limits.languages, limits.ids, limits.cited_by, limits.hops)
+    cut = Cut(limits.filters, languages, ids, cited_by, hops)
     if built and not may_hold_index(built):  # now, and not after hours
         raise InputError(f"{built} exists and is not an index", "Give another --build, or remove it first.")
     if data := fetch.fetched_already(out, source, release, cut):

@@ -91,8 +91,6 @@ def add_commands(app: App, prefix: str = "", *, others: bool = True, listed: boo
         own = name.removeprefix(prefix)
         if not name.startswith(prefix) or "." in own:
             continue
-        if listed and own in app:
-            del app[own]
         if own not in app:
             title = next((title for title, names in _PANELS.items() if own in names), "Others")
             panel = "Commands" if prefix else _GROUPS[title]
@@ -186,7 +184,6 @@ cli = App(
     print_error=False,
     result_action="return_value",
 )
-add_commands(cli, others=False)
 
 _MOVED = {
     "corpus list": "corpus show",

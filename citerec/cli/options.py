@@ -19,6 +19,7 @@ from citerec.records import Context, Filters
 if TYPE_CHECKING:
     from citerec.drafts.online import OnlineSettings
     from citerec.files.parallel import Parallelism
+    from citerec.sources.look_up import LookUp
     from citerec.systems import Recipe
 
 Kind = TypeVar("Kind")
@@ -198,6 +199,11 @@ class Online:
         from citerec.drafts.online import OnlineSettings
 
         return OnlineSettings.assigned(chosen.changes("online."), "online") if self.online else None
+
+    def opened(self, chosen: Assigned) -> "contextlib.AbstractContextManager[list[LookUp]]":
+        """The services until the end of the block; none if they may not be asked."""
+        settings = self.settings(chosen)
+        return settings.opened() if settings else contextlib.nullcontext([])
 
 
 @option_group

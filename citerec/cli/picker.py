@@ -9,10 +9,15 @@ from typing import Any, Literal, NamedTuple
 
 from prompt_toolkit.application import Application, get_app
 from prompt_toolkit.data_structures import Point
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import ConditionalContainer, Dimension, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.styles import Style
+
+from citerec.corpus.citation_keys import cited_as
+from citerec.drafts.filling import DraftHit
+from citerec.records import why
 
 Action = Literal["cite", "write", "skip", "more", "words", "back", "undo", "stale", "quit"]
 """What a person wants at a place; `stale` if a file was saved meanwhile."""
@@ -34,24 +39,6 @@ _HELP = (
     "w write a text  s skip  / other words  m more  b back  u undo  q stop"
 )
 _ACTIONS: dict[str, Action] = {"s": "skip", "m": "more", "b": "back", "u": "undo", "q": "quit", "/": "words"}
-
-
-class Line(NamedTuple):
-    """A paper to choose.
-
-    Attributes:
-        verdict: How sure the system is of it; empty if it cannot say.
-        label: Authors, year, its key if the bibliography has it, and title.
-        about: Title, venue, reasons and the like, when it is open.
-        abstract: Its abstract, before, in and after the sentence that supports the claim.
-        doi: Its DOI; empty if it has none.
-    """
-
-    verdict: str
-    label: str
-    about: str
-    abstract: tuple[str, str, str]
-    doi: str
 
 
 class Choice(NamedTuple):
@@ -80,7 +67,7 @@ def _wrapped(parts: StyleAndTextTuples) -> StyleAndTextTuples:
 class _Picker:
     where: str
     sentence: tuple[str, str]
-    lines: Sequence[Line]
+    papers: Sequence[DraftHit]
     told: str
     at: int = 0
     is_open: bool = False
@@ -93,45 +80,51 @@ class _Picker:
 
     def listed(self) -> StyleAndTextTuples:
         parts: StyleAndTextTuples = []
-        for number, line in enumerate(self.lines):
-            style = "class:chosen" if number == self.at else ""
+        for number, one in enumerate(self.papers):
+            style, verdict = "class:chosen" if number == self.at else "", one.hit.verdict or ""
+            label = f"{cited_as(one.hit.paper)}{f' [{one.key}]' if one.key else ''} · {one.hit.paper.title}"
             parts.append((style, f"{'●' if number in self.marked else ' '}{number + 1:2} "))
-            parts += [(f"{style} class:{line.verdict}", f"{line.verdict:7}"), (style, line.label), ("", "\n")]
+            parts += [(f"{style} class:{verdict}", f"{verdict:7}"), (style, label), ("", "\n")]
         return parts or [("class:dim", "No paper found. / searches other words.")]
 
     def opened(self) -> StyleAndTextTuples:
-        line = self.lines[self.at]
-        before, says, after = line.abstract
-        doi = f"\nhttps://doi.org/{line.doi}" if line.doi else ""
-        return _wrapped([("class:rule", f"{line.about}{doi}\n"), ("", before), ("class:says", says), ("", after)])
+        """The paper that is open: what it is, why it is there, and its abstract with the sentence that supports it."""
+        one = self.papers[self.at]
+        paper, says = one.hit.paper, one.support or ""
+        before, _, after = (paper.abstract or "").partition(says) if says else (paper.abstract or "", "", "")
+        about = [paper.title, ", ".join(paper.authors), paper.venue, *why(one.hit), self.address()]
+        head = "\n".join(filter(None, about))
+        return _wrapped([("class:rule", f"{head}\n"), ("", before), ("class:says", says), ("", after)])
+
+    def address(self) -> str:
+        """Where the paper is that the cursor is at; empty if it has no DOI."""
+        doi = self.papers[self.at].hit.paper.external_ids.get("DOI") if self.papers else None
+        return f"https://doi.org/{doi}" if doi else ""
 
     def keys(self) -> KeyBindings:
-        keys, last = KeyBindings(), len(self.lines) - 1
+        keys, last = KeyBindings(), len(self.papers) - 1
 
-        def bind(*names: str) -> Callable[[Callable[[], Choice | None]], None]:
-            def bound(act: Callable[[], Choice | None]) -> None:
-                def handle(event: Any) -> None:
-                    if choice := act():
-                        event.app.exit(result=choice)
+        def bind(act: Callable[[], Choice | None], *names: str) -> None:
+            def handle(event: Any) -> None:
+                if choice := act():
+                    event.app.exit(result=choice)
 
-                for name in names:
-                    keys.add(name)(handle)
-
-            return bound
+            for name in names:
+                keys.add(name)(handle)
 
         def move(by: int) -> None:
             self.typed = ""
             self.at = max(0, min(self.at + by, last))
 
         def toggle() -> None:
-            if self.lines:
+            if self.papers:
                 (self.marked.remove if self.at in self.marked else self.marked.append)(self.at)
                 move(1)
 
         def enter() -> Choice | None:
-            if self.lines and (self.marked or self.is_open or self.typed):
+            if self.papers and (self.marked or self.is_open or self.typed):
                 return cite(self.at) if self.typed or not self.marked else Choice("cite", tuple(self.marked))
-            self.is_open = bool(self.lines)
+            self.is_open = bool(self.papers)
             return None
 
         def cite(number: int) -> Choice:
@@ -152,32 +145,32 @@ class _Picker:
             return Choice(action, tuple(self.marked))
 
         def show(is_open: bool) -> None:
-            self.is_open = is_open and bool(self.lines)
+            self.is_open = is_open and bool(self.papers)
 
         def browse() -> None:
-            if self.lines and self.lines[self.at].doi:
-                webbrowser.open(f"https://doi.org/{self.lines[self.at].doi}")
+            if address := self.address():
+                webbrowser.open(address)
 
-        bind("down", "j")(lambda: move(1))
-        bind("up", "k")(lambda: move(-1))
-        bind("right")(lambda: show(True))
-        bind("left", "escape")(lambda: show(False))
-        bind("space")(toggle)
-        bind("enter")(enter)
-        bind("o")(browse)
-        bind("w")(lambda: Choice("write", tuple(self.marked) or (self.at,)) if self.lines else None)
-        bind("c-c", "c-d")(lambda: Choice("quit"))
+        bind(lambda: move(1), "down", "j")
+        bind(lambda: move(-1), "up", "k")
+        bind(lambda: show(True), "right")
+        bind(lambda: show(False), "left", "escape")
+        bind(toggle, "space")
+        bind(enter, "enter")
+        bind(browse, "o")
+        bind(lambda: Choice("write", tuple(self.marked) or (self.at,)) if self.papers else None, "w")
+        bind(lambda: Choice("quit"), "c-c", "c-d")
         for key, action in _ACTIONS.items():
-            bind(key)(partial(act, action))
+            bind(partial(act, action), key)
         for digit in "0123456789":
-            bind(digit)(partial(type_digit, digit))
+            bind(partial(type_digit, digit), digit)
         return keys
 
 
 def choose(
     where: str,
     sentence: tuple[str, str],
-    lines: Sequence[Line],
+    papers: Sequence[DraftHit],
     told: str = "",
     marked: Sequence[int] = (),
     is_stale: Callable[[], bool] = lambda: False,
@@ -187,28 +180,28 @@ def choose(
     Args:
         where: Where the place is.
         sentence: The sentence before and after the place.
-        lines: The papers, best first.
+        papers: The papers, best first.
         told: What is said of them all, such as how sure the system is, or what happened last.
         marked: The numbers of those that are marked already.
         is_stale: Whether a file was saved, so that the papers may be others now; it is asked each second.
     """
-    picker = _Picker(where, sentence, lines, told, marked=[*marked])
+    picker = _Picker(where, sentence, papers, told, marked=[*marked])
+    is_open = Condition(lambda: picker.is_open)
 
-    def text(parts: Callable[[], StyleAndTextTuples], **options: Any) -> Window:
-        control = FormattedTextControl(parts, **options)
-        return Window(control, wrap_lines=not options, dont_extend_height=True)
+    def text(parts: Callable[[], StyleAndTextTuples]) -> Window:
+        return Window(FormattedTextControl(parts), wrap_lines=True, dont_extend_height=True)
 
     listed = FormattedTextControl(
         picker.listed, focusable=True, show_cursor=False, get_cursor_position=lambda: Point(0, picker.at)
     )
-    many = Dimension(min=3, preferred=len(lines) + 1)
+    many = Dimension(min=3, preferred=len(papers) + 1)
     root = HSplit(
         [
             text(picker.head),
             Window(height=1, char="─", style="class:rule"),
             Window(listed, height=many),
-            ConditionalContainer(Window(height=1, char="─", style="class:rule"), filter=_condition(picker)),
-            ConditionalContainer(text(picker.opened), filter=_condition(picker)),
+            ConditionalContainer(Window(height=1, char="─", style="class:rule"), filter=is_open),
+            ConditionalContainer(text(picker.opened), filter=is_open),
             Window(),
             text(lambda: [("class:dim", picker.told)]),
             text(lambda: _wrapped([("class:dim", _HELP)])),
@@ -229,9 +222,3 @@ def choose(
     application.after_render += look
     application.timeoutlen = application.ttimeoutlen = 0.05
     return application.run()
-
-
-def _condition(picker: _Picker) -> Any:
-    from prompt_toolkit.filters import Condition
-
-    return Condition(lambda: picker.is_open)

@@ -19,19 +19,17 @@ from citerec.cli.console import ask, confirm, give, headed, is_terminal, json_by
 from citerec.confidence import not_calibrated
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
-from citerec.corpus.citation_keys import cited_as
 from citerec.drafts import Draft, Files, Place, check_places, draft_of_text, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited
 from citerec.errors import CiterecError, InputError, SettingsError, UsageError
 from citerec.files.progress import progress_bar
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Answer, Context, Filters, Paper, why
+from citerec.records import MARKER, Answer, Context, Filters, Paper
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.entries import papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others
-    from citerec.cli.picker import Line
     from citerec.drafts.files import State
     from citerec.drafts.filling import DraftHit, Filling
     from citerec.index.build import Follower
@@ -42,29 +40,6 @@ _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris", "trec"], Para
 _K = Annotated[int | None, Parameter(name="-k")]
 
 
-@options.option_group
-class Display:
-    """What is shown.
-
-    Attributes:
-        k: How many papers.  [default: 10]
-        fold: Show editions of one paper, such as preprint and published version, as one hit: the published one, with
-            the others beside it. Off with --format trec: a run ranks ids.
-        explain: Show why each paper is there.
-        scores: Show the score of each paper too, and with --explain what it is made of.
-        min_confidence: List nothing where the system is less sure than this, from 0 to 1, that one of its first ten is
-            right.
-        tldr: Show a sentence on each paper: its own TLDR, else one from its abstract.
-    """
-
-    k: _K = None
-    fold: options.Switch = True
-    explain: bool = False
-    scores: bool = False
-    min_confidence: options.Share | None = None
-    tldr: bool = False
-
-
 def recommend(
     sentence: str | None = None,
     /,
@@ -72,7 +47,12 @@ def recommend(
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     suggest: bool = False,
     encoding: options.Encoding = None,
-    display: Display = Display(),
+    k: _K = None,
+    fold: options.Switch = True,
+    explain: bool = False,
+    scores: bool = False,
+    min_confidence: options.Share | None = None,
+    tldr: bool = False,
     title: options.Text = None,
     citing: options.Id = None,
     cited: options.File = None,
@@ -101,6 +81,14 @@ def recommend(
         file: Read the text from a file; - for standard input.
         suggest: Recommend papers for sentences of the draft in --file that may want a citation, and for which the index
             has a likely paper: the ten most likely, best first.
+        k: How many papers.  [default: 10]
+        fold: Show editions of one paper, such as preprint and published version, as one hit: the published one, with
+            the others beside it. Off with --format trec: a run ranks ids.
+        explain: Show why each paper is there.
+        scores: Show the score of each paper too, and with --explain what it is made of.
+        min_confidence: List nothing where the system is less sure than this, from 0 to 1, that one of its first ten is
+            right.
+        tldr: Show a sentence on each paper: its own TLDR, else one from its abstract.
         title: Title of the paper that you write: vectors search by it too.
         citing: The paper of the index that you write: it is never recommended.
         cited: What your draft cites already: a bibliography (.bib, .ris, or .json with CSL), or a file with one id a
@@ -110,12 +98,11 @@ def recommend(
     if sentence is not None and file is not None:
         raise UsageError("give one of SENTENCE and --file")
     options.refuse_without("--file", file, encoding=encoding, suggest=suggest or None)
-    if sort not in (None, "relevance") and display.min_confidence is not None:
+    if sort not in (None, "relevance") and min_confidence is not None:
         raise UsageError("--min-confidence does not go with --sort")
     draft = _draft(sentence, file, encoding, needs_place=not suggest)
     of_index = {"citing": citing, "cited": cited, "sort": sort}
-    least = display.min_confidence
-    with opened(chosen, least, file, with_note=form != "json", **of_index) as (recommender, _):
+    with opened(chosen, min_confidence, file, with_note=form != "json", **of_index) as (recommender, _):
         if citing and not recommender.store.papers([citing]):
             raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
         before = None
@@ -124,8 +111,8 @@ def recommend(
             before = papers_of_index(entries, recommender.index)
             note(f"{recommender.path} has {len(before):,} of the {len(entries):,} papers that the draft cites.")
         named: dict[str, Any] = {"citing_id": citing, "citing_title": title}
-        order, fold = sort or "relevance", display.fold and form != "trec"
-        searched: dict[str, Any] = {"sort": order, "explain": display.explain, "fold": fold}
+        order, folds = sort or "relevance", fold and form != "trec"
+        searched: dict[str, Any] = {"sort": order, "explain": explain, "fold": folds}
         places: Sequence[Place] = draft.places
         if suggest:
             from citerec.drafts.suggest import suggestions
@@ -134,24 +121,24 @@ def recommend(
             contexts, places = [one.answer.context for one in found], [one.place for one in found]
         else:
             contexts = draft.contexts(recommender.store, before, **named)
-        answers = [recommender.search(context, display.k, limits.filters, **searched) for context in contexts]
-        if least is not None:
-            answers = [answer.if_sure(least) for answer in answers]
+        answers = [recommender.search(context, k, limits.filters, **searched) for context in contexts]
+        if min_confidence is not None:
+            answers = [answer.if_sure(min_confidence) for answer in answers]
         tldrs = {}
-        if display.tldr:
+        if tldr:
             from citerec.write import drafting
-            from citerec.write.writers.base import default_writer, open_writer
+            from citerec.write.writers.base import open_writer
 
-            summaries = drafting.tldrs(_papers(answers), open_writer(default_writer("tldr"), "tldr"))
+            summaries = drafting.tldrs(_papers(answers), open_writer(None, "tldr"))
             tldrs = {one.paper.paper_id: one for one in summaries}
         objects = [_json_of(answer, tldrs) for answer in answers]
         for record, place in zip(objects, places, strict=False):  # a sentence has no place in a file
             record |= {"file": str(place.path), "line": place.line}
-        single = objects if not objects else objects[0] if least is not None else objects[0]["hits"]
+        single = objects if not objects else objects[0] if min_confidence is not None else objects[0]["hits"]
         names: Sequence[Any] = places or (range(1, len(answers) + 1) if len(answers) > 1 else [None])
         listed = zip(answers, names if answers else (), strict=True)
-        show = functools.partial(parts_of, tldrs=tldrs, scores=display.scores)
-        says = _says if display.explain and form == "table" else lambda _: None
+        show = functools.partial(parts_of, tldrs=tldrs, scores=scores)
+        says = _says if explain and form == "table" else lambda _: None
         ranked = ([(hit.paper.paper_id, hit.score) for hit in answer.hits] for answer in answers)
         give(
             form,
@@ -166,20 +153,27 @@ def recommend(
         elif MARKER not in draft.text and not suggest:
             note(f"There is no {MARKER} in it: the whole text is the query.")
         if answers and not any(answer.hits for answer in answers):
-            sure = "" if least is None else f", or none is as sure as --min-confidence {least:g}"
+            sure = "" if min_confidence is None else f", or none is as sure as --min-confidence {min_confidence:g}"
             note(f"No paper shares a word with the sentence and passes the filters{sure}.")
 
 
 def _says(answer: Answer) -> dict[str, list[Text]]:
-    """For papers without a citing sentence, the sentence of the abstract that says it, if one does."""
-    from citerec.drafts.support import supporting_sentence
+    """What to say below each paper of an answer without a bibliography."""
+    from citerec.drafts.filling import DraftHit
 
-    found = {
-        hit.paper.paper_id: supporting_sentence(answer.context.text.replace(MARKER, " "), hit.paper)
-        for hit in answer.hits
-        if not hit.citance
-    }
-    return {key: [headed("it says", f"“{said}”", "italic")] for key, (said, supports) in found.items() if supports}
+    return _remarks(DraftHit(hit, None, hit.paper, False, answer.context) for hit in answer.hits)
+
+
+def _remarks(shown: "Iterable[DraftHit]") -> dict[str, list[Text]]:
+    """What to say below each paper, by its id: the sentence of the abstract that says it, and its key."""
+    remarks: dict[str, list[Text]] = {}
+    for one in shown:
+        lines = remarks[one.hit.paper.paper_id] = []
+        if one.support:
+            lines.append(headed("it says", f"“{one.support}”", "italic"))
+        if one.key:
+            lines.append(headed("in your bibliography", one.key, "cyan"))
+    return remarks
 
 
 def run(
@@ -277,7 +271,7 @@ def _json_of(answer: Answer, tldrs: "Mapping[str, Tldr]") -> dict[str, Any]:
     record = {"text": answer.context.text, **answer.to_json()}
     for hit in record["hits"]:
         if tldr := tldrs.get(str(hit["paper_id"])):
-            hit |= {"tldr": tldr.text, "tldr_origin": tldr.origin if tldr.text is not None else None}
+            hit |= {"tldr": tldr.text, "tldr_origin": tldr.origin}
     return record
 
 
@@ -375,10 +369,11 @@ def fill(
                 "Fill all places, --yes=any; or calibrate it: citerec train confidence --contexts FILE --index INDEX"
             )
             raise SettingsError(fault, remedy)
+        session: _Session  # it opens the index anew where that grows
+        match = (lambda entries: papers_of_index(entries, session.recommender.index)) if place else None
+        filling = Filling(draft, bib, Files(encoding), match, keys or project_of(draft).keys)
         follower = Follower(place) if place else None
-        session = _Session(recommender, limits.filters, fill_options, follower, stack)
-        match = session.match if place else None
-        session.filling = filling = Filling(draft, bib, Files(encoding), match, keys or project_of(draft).keys)
+        session = _Session(recommender, limits.filters, fill_options, filling, follower, stack)
         if not fill_options.suggest:
             check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:
@@ -386,8 +381,7 @@ def fill(
         session.run()
 
 
-_Done = Literal["cited", "skipped", "back", "undone", "stale", "stopped"]
-_STEPS: dict[str, _Done] = {"back": "back", "undo": "undone", "stale": "stale"}
+_Done = Literal["cited", "skipped", "back", "undo", "stale", "stopped"]
 
 
 class _Step(Exception):  # noqa: N818 - no error
@@ -402,14 +396,10 @@ class _Session:
     recommender: Recommender
     filters: Filters
     options: FillOptions
+    filling: "Filling"
     follower: "Follower | None"
     opened: contextlib.ExitStack
     past: list[tuple[int, "State"]] = field(default_factory=list)
-    filling: "Filling" = field(init=False)
-
-    def match(self, entries: Mapping[str, Paper]) -> dict[str, str]:
-        """The papers of the index that entries are, by key."""
-        return papers_of_index(entries, self.recommender.index)
 
     def _reload(self) -> bool:
         """Reads what others have saved, and adds to the index what is new in its bibliographies; whether they have."""
@@ -446,7 +436,7 @@ class _Session:
                 place = filling.draft.places[skipped]
                 context = filling.draft.contexts(self.recommender.store, filling.cited, **self._citing)[skipped]
                 done = self._fill(skipped, context, place)
-                if done == "undone" and self.past:
+                if done == "undo" and self.past:
                     skipped, texts = self.past.pop()
                     filling.restore(texts)
                     self._write(f"{filling.draft.places[skipped]}: taken back")
@@ -514,7 +504,7 @@ class _Session:
                 filling.unmark(path, end, one.marker)
             if done == "stopped":
                 break
-            if done == "undone" and taken:
+            if done == "undo" and taken:
                 number, (texts, _) = taken.popitem()
                 filling.restore(texts)
                 self._write(f"{found[number].place}: taken back")
@@ -582,13 +572,12 @@ class _Session:
             before, _, after = context.text.partition(MARKER)
             told = "Nothing in the index seems to fit; the nearest papers:" if answer.nothing_fits else ""
             still = [number for number, one in enumerate(shown) if one.paper in marked]
-            lines = [_line(one) for one in shown]
-            action, picked = choose(where, (before, after), lines, told, still, self._is_stale)
+            action, picked = choose(where, (before, after), shown, told, still, self._is_stale)
             marked = papers = [shown[number].paper for number in picked]
             if action == "quit":
                 raise EOFError
-            if step := _STEPS.get(action):
-                raise _Step(step)
+            if action in ("back", "undo", "stale"):
+                raise _Step(action)
             if action == "skip":
                 return [], ""
             if action == "cite":
@@ -605,9 +594,9 @@ class _Session:
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
         from citerec.write import drafting
-        from citerec.write.writers.base import default_writer, open_writer
+        from citerec.write.writers.base import open_writer
 
-        writer = open_writer(default_writer("citation"), "citation")
+        writer = open_writer(None, "citation")
         written = drafting.draft(drafting.citation_task(context, papers), papers, writer)
         text = drafting.in_draft(written, self.filling)
         say(text)
@@ -618,27 +607,9 @@ class _Session:
         """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
         answer, shown = self._search(context, k, place)
         say(Rule(f"{place} · {place.section}" if place.section else str(place), style="dim", align="left"))
-        remarks: dict[str, list[Text]] = {}
-        for one in shown:
-            lines = remarks[one.hit.paper.paper_id] = []
-            if one.support:
-                lines.append(headed("it says", f"“{one.support}”", "italic"))
-            if one.key:
-                lines.append(headed("in your bibliography", one.key, "cyan"))
         hits = tuple(one.hit for one in shown)
-        say(*parts_of(replace(answer, hits=hits), self.recommender.titles(answer.hits), remarks=remarks))
+        say(*parts_of(replace(answer, hits=hits), self.recommender.titles(answer.hits), remarks=_remarks(shown)))
         return shown
-
-
-def _line(one: "DraftHit") -> "Line":
-    """A paper as a terminal shows it."""
-    from citerec.cli.picker import Line
-
-    paper, says = one.hit.paper, one.support or ""
-    before, _, after = (paper.abstract or "").partition(says) if says else (paper.abstract or "", "", "")
-    about = "\n".join(filter(None, [paper.title, ", ".join(paper.authors), paper.venue, *why(one.hit)]))
-    label = f"{cited_as(paper)}{f' [{one.key}]' if one.key else ''} · {paper.title}"
-    return Line(one.hit.verdict or "", label, about, (before, says, after), paper.external_ids.get("DOI", ""))
 
 
 def _numbered(numbers: str, shown: "Sequence[DraftHit]") -> list[Paper]:

@@ -1,6 +1,5 @@
 """`citerec serve`, `lsp` and `mcp`: the web API with its page, and servers for editors and assistants."""
 
-import contextlib
 import functools
 import os
 import signal
@@ -53,8 +52,7 @@ def serve(
     """
     from citerec.serve.app import is_loopback, listening_socket, read_tokens, serve as serve_all
     from citerec.serve.indexes import named_places
-    from citerec.serve.service import ServeSettings, open_service
-    from citerec.write.writers.base import default_writer
+    from citerec.serve.service import ServeSettings, Service
 
     tokens = read_tokens(token_file, os.environ.get(_TOKEN))
     if not tokens and not is_loopback(host):
@@ -67,9 +65,8 @@ def serve(
         kinds = dict.fromkeys(ServeSettings.model_fields, ServeSettings)
         print(f"[serve]\n{options.Settings(kinds, {}, dict(settings))}", end="")
         return
-    places, writer = named_places(indexes), writer or default_writer("citation")
-    asked = online.settings(chosen)
-    open_all = functools.partial(open_service, places, chosen.system, chosen.changes(), writer, settings, asked)
+    places, asked = named_places(indexes), online.settings(chosen)
+    open_all = functools.partial(Service, places, chosen.system, chosen.changes(), writer, settings, asked)
     with listening_socket(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"
@@ -104,12 +101,14 @@ def lsp(
         log: Write what happens to standard error.
     """
     from citerec.corpus.citation_keys import citation_keys
-    from citerec.serve.lsp import Options, serve as serve_editor
+    from citerec.serve.indexes import ServedIndex
+    from citerec.serve.lsp import Workbench, serve as serve_editor
 
     if keys:
         citation_keys((), keys)  # a wrong pattern ends the command at once
-    asked, changes = online.settings(chosen), tuple(chosen.changes())
-    code = serve_editor(Options(chosen.index_near(), chosen.system, changes, bib, keys, k, own_first, asked), log=log)
+    index = ServedIndex(chosen.index_near(), chosen.system, chosen.changes())
+    with online.opened(chosen) as services:
+        code = serve_editor(Workbench(index, bib, keys, k, own_first, services), log=log)
     sys.stderr.flush()
     os._exit(code)  # Python would wait for a search, or for the index to open
 
@@ -135,6 +134,5 @@ def mcp(*, online: options.Online = options.Online(), chosen: options.Searching 
     served = ServedIndex(place, chosen.system, settings)
     # Ctrl-C ends it at once: otherwise it would wait until standard input is closed. Nothing can be lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    asked = online.settings(chosen)
-    with asked.opened() if asked else contextlib.nullcontext([]) as services:
+    with online.opened(chosen) as services:
         serve_assistant(served, services)

@@ -18,20 +18,20 @@ from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import entries_in, give, note, say, titled, tldr_line
-from citerec.contexts.read import contexts_of_text
+from citerec.contexts.read import context_of_sentence
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender
-from citerec.records import MARKER, json_id
+from citerec.records import json_id
 from citerec.serve.indexes import known_papers
 from citerec.settings import assign
 from citerec.systems import choose
 from citerec.write import drafting
 from citerec.write.anchors import marked_sentence, mentions, placed
 from citerec.write.tasks import sees_target
-from citerec.write.writers.base import Kind, Writer, default_writer, open_writer
+from citerec.write.writers.base import Kind, Writer, open_writer
 
 _FORM = "How the text is given: table shows it with its papers; the others give JSON, or the papers' entries only."
 _Form = Annotated[Literal["table", "json", "bibtex", "csl", "ris"], Parameter(name="--format", help=_FORM)]
@@ -56,7 +56,7 @@ class Writing(options.Assigned):
         """The writer, or the default one of a kind of text."""
         values: dict[str, Any] = {}
         assign(values, self.changes("writer."), tuple)
-        return open_writer(self.writer or default_writer(kind), kind, options=values)
+        return open_writer(self.writer, kind, options=values)
 
 
 def citation(
@@ -89,14 +89,10 @@ def citation(
         system: A system (citerec systems lists them); any of them followed by +RERANKER; or a TOML file of settings.
             [default: the best that the index supports]
     """
-    place = find_index(index)
-    if sentence.count(MARKER) != 1:
-        example = f'Write one, for example: "… was shown by {MARKER} …"'
-        raise InputError(f"the sentence holds {sentence.count(MARKER)} {MARKER}", example)
+    place, context = find_index(index), context_of_sentence(sentence)
     _, name, recipe = choose(place, system, writing.changes())
     writer = writing.opened("citation")
     with Recommender.open(place, recipe) as recommender:
-        (context,) = contexts_of_text(sentence)
         cited_papers = known_papers(recommender.store, drafting.read_ids(papers)) if papers is not None else []
         own = known_papers(recommender.store, [citing]) if citing else []
         if citing and own[0] in cited_papers:
@@ -141,12 +137,7 @@ def tldr(
     tldrs = list(drafting.tldrs(papers, writer, rewrite=anew))
     parts = (Group(titled(one.paper), tldr_line(one), "") for one in tldrs)
     as_json = [
-        {
-            "paper_id": json_id(one.paper.paper_id),
-            "title": one.paper.title,
-            "tldr": one.text,
-            "origin": one.origin if one.text is not None else None,
-        }
+        {"paper_id": json_id(one.paper.paper_id), "title": one.paper.title, "tldr": one.text, "origin": one.origin}
         for one in tldrs
     ]
     give(form, out, as_json, parts)

@@ -254,6 +254,18 @@ def contexts_of_text(text: str) -> list[Context]:
     ]
 
 
+def context_of_sentence(text: str) -> Context:
+    """The context of the one `<REF>` of a sentence.
+
+    Raises:
+        QueryError: There is none, or there are several.
+    """
+    if (refs := text.count(MARKER)) != 1:
+        raise QueryError(f"the sentence holds {refs} {MARKER}", f'Write one, for example: "… was shown by {MARKER} …"')
+    (context,) = contexts_of_text(text)
+    return context
+
+
 def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
     places = (match.span() for match in re.finditer(MARKER, paragraph))
     markers = [CitationMarker(start, end, Style.NUMBERED_BRACKETS, 1) for start, end in places]

@@ -36,7 +36,7 @@ from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.supervisors.multiprocess import Multiprocess
 
-from citerec.contexts.read import contexts_of_text
+from citerec.contexts.read import context_of_sentence
 from citerec.corpus.base import entries_of
 from citerec.drafts import Files, place_marker
 from citerec.drafts.bibliography import Bibliography, Entry, Mending, draft_of, mend_entries, read_entries
@@ -62,7 +62,6 @@ _MOST_PLACES, _MOST_KEYS = 200, 5000
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}")
 _request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
-_LONGEST = 500
 _SEE = "See /api/v1/openapi.json for what this address takes."
 
 log = logging.getLogger("citerec.serve")
@@ -121,7 +120,7 @@ def error_response(
     """An error as JSON: `{"error": …, "remedy": …}`; in the words of its status where no others are given."""
     if not error:
         error, remedy = _TEXTS.get(status, _OTHER)
-    texts = {"error": shown(error, _LONGEST), "remedy": shown(remedy, _LONGEST)}
+    texts = {"error": shown(error), "remedy": shown(remedy)}
     return Response(orjson.dumps(texts), status, {**_HEADERS.get(status, {}), **(headers or {})}, "application/json")
 
 
@@ -183,10 +182,7 @@ def recommend(request: schemas.RecommendRequest, call: CallOf) -> dict[str, Any]
 @of_index
 def generate(request: schemas.GenerateRequest, call: CallOf) -> dict[str, Any]:
     """A text that cites papers for the `<REF>` of a sentence, written from their abstracts."""
-    if (refs := request.text.count(MARKER)) != 1:
-        raise QueryError(f"the sentence holds {refs} {MARKER}", f'Write one, for example: "… was shown by {MARKER} …"')
-    (context,) = contexts_of_text(request.text)
-    system = call.system
+    context, system = context_of_sentence(request.text), call.system
     own = known_papers(system.store, [request.citing])[0] if request.citing is not None else None
     if request.papers:
         papers = known_papers(system.store, request.papers)

@@ -18,6 +18,7 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.matching import canonical_id, normalised, passes
 from citerec.corpus.store import PaperStore
 from citerec.errors import CiterecError, InputError, QueryError, SettingsError
+from citerec.files.text import printable
 from citerec.index.build import Follower
 from citerec.index.manifest import find_index, identity
 from citerec.recommend import Recommender
@@ -37,7 +38,6 @@ _LEAST_NAME = 2  # letters
 _MOST_WORDS = 20  # that are looked for among the names of authors
 
 _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029\v\f\x85]")
-_CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 # Zero-width characters, bidi overrides, tags, variation selectors, fillers; surrogates, which UTF-8 lacks; private use:
 # Default_Ignorable_Code_Point, Cf, Cs and Co of Unicode 16.
 _INVISIBLE = re.compile(
@@ -245,10 +245,10 @@ def _words(paper: Paper) -> frozenset[str]:
 
 def visible(text: str) -> str:
     """A text without control characters, but line feeds and tabs, and without characters that nobody sees."""
-    return str(_INVISIBLE.sub("", _CONTROLS.sub(" ", _LINE_ENDS.sub("\n", text))))
+    return str(_INVISIBLE.sub("", printable(_LINE_ENDS.sub("\n", text))))
 
 
-def shown(text: str, most: int) -> str:
+def shown(text: str, most: int = 500) -> str:
     """A text on one line, as `visible` leaves it, of at most so many characters."""
     line = " ".join(visible(text).split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

@@ -38,7 +38,7 @@ from citerec.drafts.check import (
 from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.matching import Match, match_entries
-from citerec.drafts.online import OnlineMatcher, OnlineSettings, find_reference
+from citerec.drafts.online import OnlineMatcher, find_reference
 from citerec.drafts.read import is_draft, is_latex, is_plain
 from citerec.drafts.suggest import Suggestion, place_after, suggestions
 from citerec.drafts.support import DOES_NOT_FIT, Judgement
@@ -49,9 +49,10 @@ from citerec.recommend import Recommender
 from citerec.records import Answer, Context, Paper, why
 from citerec.retrieve.base import OpenIndex
 from citerec.serve.indexes import Matches, ServedIndex, shown
+from citerec.sources.look_up import LookUp
 from citerec.version import __version__
 from citerec.write.drafting import tldrs
-from citerec.write.writers.base import Writer, default_writer, open_writer
+from citerec.write.writers.base import Writer, open_writer
 
 _DEPTH = 50  # papers that are searched at a place, so that many are left when what is typed narrows them
 _LISTED = 50  # papers of the bibliography that are offered
@@ -74,31 +75,6 @@ _EDGE = re.compile(r"(?P<kept>\\[{}$]|\{[^{}]*\})|\\(?:begin|end)\{[^{}]{0,100}\
 _AT = re.compile(r"(?<![\w@])@(?P<key>[\w:.#$%&+?<>~/-]{0,200})\Z")
 _REST = re.compile(r"(?:[\w:.#$%&+?<>~/-]*\w)?\??")
 _LINE = re.compile(r", line (\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the language server was started with.
-
-    Attributes:
-        index: The index to search; by default the only one below `indexes/`.
-        system: The system; by default the best that the index supports.
-        assignments: Settings of it that are changed.
-        bib: The bibliography; by default the draft's own.
-        keys: Pattern of new keys; by default as the bibliography has them.
-        k: How many papers are recommended in a completion.
-        own_first: Whether papers of the bibliography come first.
-        online: How web services are asked for entries; None for not at all.
-    """
-
-    index: Path | None = None
-    system: str | None = None
-    assignments: tuple[str, ...] = ()
-    bib: Path | None = None
-    keys: str = ""
-    k: int = 10
-    own_first: bool = True
-    online: OnlineSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,17 +176,22 @@ class Workbench:
     """Reads drafts, checks them, and searches for their places. Safe to call from several threads.
 
     Args:
-        options: What the server was started with.
+        index: The index to search, which has to be opened.
+        bib: The bibliography; by default the draft's own.
+        keys: Pattern of new keys; by default as the bibliography has them.
+        k: How many papers are recommended in a completion.
+        own_first: Whether papers of the bibliography come first.
+        services: The web services that may be asked for entries.
 
     Attributes:
-        index: The index, which has to be opened.
-        services: The web services that may be asked for entries.
-        asked: What they had of entries that they were asked for.
+        asked: What the services had of entries that they were asked for.
     """
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self.index = ServedIndex(options.index, options.system, options.assignments)
+    def __init__(
+        self, index: ServedIndex, bib: Path | None, keys: str, k: int, own_first: bool, services: Sequence[LookUp]
+    ) -> None:
+        self.index, self.services = index, services
+        self.bib, self.keys, self.k, self.own_first = bib, keys, k, own_first
         self._current: Recommender | None = None
         self._last: dict[Path, Draft] = {}
         self._named: dict[Path, tuple[Path, ...]] = {}
@@ -224,8 +205,6 @@ class Workbench:
         self._bibliography = functools.lru_cache(4)(self._read_bibliography)
         self._answer = functools.lru_cache(64)(self._search)
         self._cited = functools.lru_cache(4)(_cited_in)
-        self._opened = contextlib.ExitStack()
-        self.services = self._opened.enter_context(options.online.opened()) if options.online else []
         self.asked: dict[Paper, Match] = {}
         self._match = functools.cache(_match)
 
@@ -271,8 +250,8 @@ class Workbench:
 
     def paths(self, view: View) -> tuple[Path, ...]:
         """The bibliography of a draft: the given one, its own, that of its main file, or the only one beside it."""
-        if self.options.bib:
-            return (self.options.bib.resolve(),)
+        if self.bib:
+            return (self.bib.resolve(),)
         with contextlib.suppress(InputError):
             draft = self._last.get(view.path) or self.draft(view)
             if draft.bibliographies:
@@ -290,7 +269,7 @@ class Workbench:
         """
         files, paths = view.files(), self.paths(view)
         texts = tuple((path, files.text(path)) for path in paths if files.exists(path))
-        return self._bibliography(paths or (view.path.with_suffix(".bib"),), texts, self.recommender is not None)
+        return self._bibliography(paths or (view.path.with_suffix(".bib"),), texts, self.recommender)
 
     def paper(self, paper_id: str | None) -> Paper | None:
         """A paper of the index."""
@@ -337,8 +316,8 @@ class Workbench:
         best = [offer for offer in self._recommended(view, self._answer(context)) if offer.fits(words)]
         own = {offer.key: offer for offer in best if not offer.is_new}
         others = (one for one in self._entries(view, context) if one.key not in own and one.fits(words))
-        mine, k = [*own.values(), *itertools.islice(others, _LISTED)][:_LISTED], self.options.k
-        if words and self.options.own_first:  # somebody who types a name mostly knows the entry
+        mine, k = [*own.values(), *itertools.islice(others, _LISTED)][:_LISTED], self.k
+        if words and self.own_first:  # somebody who types a name mostly knows the entry
             return mine + [offer for offer in best if offer.is_new][:k]
         return best[:k] + [offer for offer in mine if offer not in best[:k]]
 
@@ -351,7 +330,7 @@ class Workbench:
     def _recommended(self, view: View, answer: Answer | None) -> list[Offer]:
         """The papers of an answer as an author sees them, with the keys that they have or would get."""
         bibliography = self.bibliography(view)
-        found = draft_hits(answer, bibliography, own_first=self.options.own_first) if answer else []
+        found = draft_hits(answer, bibliography, own_first=self.own_first) if answer else []
         keys = bibliography.keys_for([one.paper for one in found])
         offers = (
             Offer(key, one.paper, one.paper.paper_id, one.key is None, one)
@@ -437,22 +416,14 @@ class Workbench:
             self.asked = self.asked | ({entry: match} if match.was_asked else {})
         return bool(new)
 
-    def close(self) -> None:
-        """Closes the index, and the connections to web services."""
-        self.index.close()
-        self._opened.close()
-
     def _index_now(self) -> OpenIndex | None:
         return self.recommender.index if self.recommender else None
 
     def _read_bibliography(
-        self, paths: tuple[Path, ...], texts: tuple[tuple[Path, str], ...], is_open: bool
+        self, paths: tuple[Path, ...], texts: tuple[tuple[Path, str], ...], recommender: Recommender | None
     ) -> Bibliography:
-        match = self._papers_of if is_open else None
-        return Bibliography(paths, Files(texts=dict(texts), disk=False), match, self.options.keys)
-
-    def _papers_of(self, entries: Mapping[str, Paper]) -> dict[str, str]:
-        return self._matches.find(entries, self.recommender) if self.recommender else {}
+        match = functools.partial(self._matches.find, system=recommender) if recommender else None
+        return Bibliography(paths, Files(texts=dict(texts), disk=False), match, self.keys)
 
     def _search(self, context: Context | None) -> Answer | None:
         """The papers recommended for a context; None if there is no index yet, or no word to search for."""
@@ -569,13 +540,13 @@ class Server(LanguageServer):
     """The language server: the documents of an editor, messages to it, and what it shows of their findings.
 
     Args:
-        options: What it was started with.
+        bench: What reads, checks and searches.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, bench: Workbench) -> None:
         # The whole text at each change: pygls and editors do not agree on what ends a line.
         super().__init__("citerec", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
-        self.bench = Workbench(options)
+        self.bench = bench
         self.is_shut_down = False
         self.offers: dict[tuple[Path, str], Offer] = {}
         self.turns: dict[str, int] = {}
@@ -744,7 +715,7 @@ class Server(LanguageServer):
         """Stops the threads, and closes the index."""
         for pool in (self._pool, self._asking):
             pool.shutdown(wait=False, cancel_futures=True)
-        self.bench.close()
+        self.bench.index.close()
 
 
 @functools.lru_cache(4)
@@ -1108,7 +1079,7 @@ def _summary(paper: Paper) -> str:
 
 @functools.cache
 def _tldr_writer() -> Writer:
-    return open_writer(default_writer("tldr"), "tldr")
+    return open_writer(None, "tldr")
 
 
 def _title(paper: Paper) -> str:
@@ -1126,9 +1097,9 @@ def _plain(text: str) -> str:
     return _MARKUP.sub(r"\\\1", one_line(text))
 
 
-def make_server(options: Options) -> Server:
+def make_server(bench: Workbench) -> Server:
     """A language server, not started."""
-    server = Server(options)
+    server = Server(bench)
     triggers = types.CompletionOptions(trigger_characters=["{", ",", "@"], resolve_provider=True)
     actions = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
     server.feature(types.INITIALIZED)(opened)
@@ -1147,16 +1118,16 @@ def make_server(options: Options) -> Server:
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(did_close)
     server.feature(types.SHUTDOWN)(shut_down)
     server.command(ADD_ENTRY)(add_entry)
-    if options.online:
+    if bench.services:
         server.command(ADD_REFERENCE)(add_reference)
     return server
 
 
-def serve(options: Options, *, log: bool = False) -> int:
+def serve(bench: Workbench, *, log: bool = False) -> int:
     """Serves an editor over standard input and output until it says goodbye.
 
     Args:
-        options: What the server is started with.
+        bench: What reads, checks and searches.
         log: Whether to write what happens to standard error.
 
     Returns:
@@ -1168,7 +1139,7 @@ def serve(options: Options, *, log: bool = False) -> int:
     # Nothing but the protocol may reach standard output: a library or the Java machine might print.
     protocol = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    server = make_server(options)
+    server = make_server(bench)
     try:
         server.start_io(sys.stdin.buffer, protocol)
     finally:

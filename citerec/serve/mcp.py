@@ -35,7 +35,6 @@ from citerec.version import __version__
 _MOST_PLACES, _MOST_ENTRIES, _MOST_ONLINE = 20, 500, 20
 _BIBTEX = Path("bibliography.bib")  # what is sent as text has this name
 _LONGEST_TEXT, _LONGEST_BIBTEX, _LONGEST_ENTRIES = 50_000, 500_000, 200_000
-_LONGEST_ERROR = 500
 _INSTRUCTIONS = f"""\
 These tools search one index of scientific papers. Use them to find papers to cite and to check citations.
 Cite only papers that a tool returned, by their paper_id. Never make up a reference; if nothing fits, say so.
@@ -95,11 +94,11 @@ class _OneLineErrors(Middleware):
         except (ValidationError, BadValue) as error:
             cause = error if isinstance(error, BadValue) else error.__cause__
             fault = first_fault(cause) if isinstance(cause, BadValue) else str(error)
-            raise ToolError(f"{shown(fault, _LONGEST_ERROR)}. Correct the argument and call again.") from None
+            raise ToolError(f"{shown(fault)}. Correct the argument and call again.") from None
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, CiterecError):
-                raise ToolError(shown(str(cause), _LONGEST_ERROR)) from None
+                raise ToolError(shown(str(cause))) from None
             _logger.exception("%s failed", context.message.name)
             name = type(cause or error).__name__
             raise ToolError(f"citerec failed ({name}). Its standard error has the details: report them.") from None

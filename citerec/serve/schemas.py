@@ -52,8 +52,6 @@ Title = Annotated[str, StringConstraints(max_length=1000), _WHOLE]
 Passage = Annotated[str, StringConstraints(max_length=_LONGEST_TEXT), _WHOLE, AfterValidator(_few_places)]
 WholeDraft = Annotated[str, StringConstraints(max_length=_LONGEST_DRAFT), _WHOLE]
 Year = Annotated[int, Field(ge=0, le=LAST_YEAR)]
-Count = Annotated[int, Field(ge=0, lt=2**31)]
-TopK = Annotated[int, Field(ge=1, le=_MOST_HITS)]
 PaperId = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=int | str), _NAME, _WHOLE]
 """An id as answers give it: a number where S2AG has a number, else a string."""
 Cited = Annotated[tuple[PaperId, ...], Field(max_length=_MOST_CITED)]
@@ -81,7 +79,7 @@ class FiltersModel(_Request):
     """Only these fields of study."""
     venues: Names = ()
     """Only venues with these words in the name."""
-    min_citations: Count | None = None
+    min_citations: int | None = Field(default=None, ge=0, lt=2**31)
     """Only papers cited at least this often."""
     exclude: tuple[PaperId, ...] = Field(default=(), max_length=_MOST_IDS)
     """None of these papers."""
@@ -111,7 +109,7 @@ class _OfAPaper(IndexQuery):
 
 class _Searched(_OfAPaper):
     filters: FiltersModel = FiltersModel()
-    k: TopK = 10
+    k: int = Field(default=10, ge=1, le=_MOST_HITS)
     """How many papers."""
 
 
@@ -486,7 +484,7 @@ def draft_hits_json(
     return place_json(answer) | {"hits": hits}
 
 
-_LONGEST, _MOST = 500, 10
+_MOST = 10
 _LEFT_OUT = {"abstract", "fields_of_study", "path"}
 _OWN = {
     *("paper_id", "cite_id", "key", "rank", "score", "comes_first", "cited_before", "reasons", "matches"),
@@ -514,9 +512,9 @@ def bounded(value: Any) -> Any:
     """A value of JSON in which nothing is hidden, and texts and lists are cut."""
     match value:
         case str():
-            return shown(value, _LONGEST)
+            return shown(value)
         case list() | tuple():
             return [bounded(one) for one in value[:_MOST]]
         case dict():
-            return {shown(name, _LONGEST): bounded(one) for name, one in value.items()}
+            return {shown(name): bounded(one) for name, one in value.items()}
     return value

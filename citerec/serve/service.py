@@ -28,7 +28,7 @@ from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_pap
 from citerec.settings import PartSettings
 from citerec.systems import Names
 from citerec.write.drafting import CitationText, citation_task, draft
-from citerec.write.writers.base import Writer, open_writer
+from citerec.write.writers.base import open_writer
 
 
 class BusyError(CiterecError):
@@ -135,23 +135,19 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        gauge = functools.partial(Gauge, registry=self.registry)
+        now = functools.partial(gauge, multiprocess_mode="livesum")
+        histogram = functools.partial(Histogram, registry=self.registry)
         ProcessCollector(registry=self.registry)
         self.requests = Counter("citerec_requests", "Requests.", ["route", "status"], registry=self.registry)
-        self.seconds = Histogram(
-            "citerec_request_seconds", "Time of a request.", ["route"], buckets=_SECONDS, registry=self.registry
-        )
-        gauge = functools.partial(Gauge, registry=self.registry)
-        self.in_flight = gauge("citerec_requests_in_flight", "Requests at this moment.", multiprocess_mode="livesum")
-        self.waiting = gauge(
-            "citerec_requests_waiting", "Requests that wait for a thread.", multiprocess_mode="livesum"
-        )
+        self.seconds = histogram("citerec_request_seconds", "Time of a request.", ["route"], buckets=_SECONDS)
+        self.in_flight = now("citerec_requests_in_flight", "Requests at this moment.")
+        self.waiting = now("citerec_requests_waiting", "Requests that wait for a thread.")
         self.papers = gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], multiprocess_mode="max")
         self.loaded = gauge(
             "citerec_index_loaded", "1 if what is on disk is served.", ["index"], multiprocess_mode="livemin"
         )
-        self._stages = Histogram(
-            "citerec_stage_seconds", "Time of a stage.", ["stage"], buckets=(0.001, *_SECONDS), registry=self.registry
-        )
+        self._stages = histogram("citerec_stage_seconds", "Time of a stage.", ["stage"], buckets=(0.001, *_SECONDS))
         STAGE_WATCHERS.append(self.note_stage)
 
     def note(self, scope: Scope, status: int, seconds: float) -> None:
@@ -175,15 +171,21 @@ class Metrics:
 
 
 class Service:
-    """What the endpoints share.
+    """What the endpoints share; it is opened with all its indexes.
 
     Args:
-        indexes: The indexes by name; the first one is the default.
+        places: The directories of the indexes, by name; the first one is the default.
+        system: Name of the system that searches them; by default the best that each supports.
+        assignments: Settings of the system, as `KEY=VALUE`.
+        writer: What writes citation texts; by default the writer that needs no model.
         settings: The limits.
-        writer: Writes citation texts.
         online: How web services are asked for entries; None for not at all.
 
+    Raises:
+        CiterecError: An index or the writer cannot be opened, or a setting is wrong.
+
     Attributes:
+        indexes: The indexes, by name.
         threads: The threads that do the work.
         metrics: The metrics.
         matches: Which papers the entries of bibliographies are.
@@ -195,17 +197,22 @@ class Service:
 
     def __init__(
         self,
-        indexes: Mapping[str, ServedIndex],
+        places: Mapping[str, Path],
+        system: str | None,
+        assignments: Sequence[str],
+        writer: str | None,
         settings: ServeSettings,
-        writer: Writer,
         online: OnlineSettings | None = None,
     ) -> None:
-        self.indexes, self.settings = indexes, settings
+        self.indexes = {name: ServedIndex(path, system, assignments, name) for name, path in places.items()}
+        self.settings, self._writer = settings, open_writer(writer, "citation")
         self.metrics, self.matches, threads = Metrics(), Matches(), settings.threads or max(2, os.cpu_count() or 2)
         self.threads = Threads(threads, settings.queue, settings.seconds, self.metrics.waiting)
-        self._writer, self._writing = writer, threading.Lock()  # writers are not made for several threads
+        self._writing = threading.Lock()  # writers are not made for several threads
         self._opened = contextlib.ExitStack()
         self.services = self._opened.enter_context(online.opened()) if online else []
+        for index in self.indexes.values():
+            index.open()
 
     def close(self) -> None:
         """Ends the threads, and closes the indexes and the connections to web services."""
@@ -236,34 +243,6 @@ class Service:
             raise QueryError("no paper to cite has an abstract", "Choose other papers, or write more of the sentence.")
         with self._writing:
             return draft(task, papers, self._writer)
-
-
-def open_service(
-    places: Mapping[str, Path],
-    system: str | None,
-    assignments: Sequence[str],
-    writer: str,
-    settings: ServeSettings,
-    online: OnlineSettings | None = None,
-) -> Service:
-    """Opens what is served.
-
-    Args:
-        places: The directories of the indexes, by name.
-        system: Name of the system that searches them; by default the best that each supports.
-        assignments: Settings of the system, as `KEY=VALUE`.
-        writer: What writes citation texts.
-        settings: Those of the server.
-        online: How web services are asked for entries; None for not at all.
-
-    Raises:
-        CiterecError: An index or the writer cannot be opened, or a setting is wrong.
-    """
-    indexes = {name: ServedIndex(path, system, assignments, name) for name, path in places.items()}
-    service = Service(indexes, settings, open_writer(writer, "citation"), online)
-    for index in indexes.values():
-        index.open()
-    return service
 
 
 async def _service(request: Request) -> Service:

@@ -128,12 +128,12 @@ class Tldr(NamedTuple):
 
     Attributes:
         text: The sentence; None if there is neither a TLDR nor an abstract.
-        origin: `corpus` if it came with the paper, else the name of the writer.
+        origin: `corpus` if it came with the paper, else the name of the writer; None without a text.
     """
 
     paper: Paper
     text: str | None
-    origin: str
+    origin: str | None
 
 
 def tldrs(papers: Iterable[Paper], writer: Writer, *, rewrite: bool = False) -> Iterator[Tldr]:
@@ -143,10 +143,9 @@ def tldrs(papers: Iterable[Paper], writer: Writer, *, rewrite: bool = False) -> 
     tasks = (TextTask(paper.paper_id, (Source.of(paper),)) for paper in to_write)
     texts = {prediction.task.task_id: prediction.text for prediction in writer.write_many(tasks)}
     for paper in papers:
-        if paper.paper_id in texts:
-            yield Tldr(paper, texts[paper.paper_id] or None, writer.name)
-        else:
-            yield Tldr(paper, paper.tldr, "corpus")
+        is_own = paper.paper_id not in texts
+        text = paper.tldr if is_own else texts[paper.paper_id] or None
+        yield Tldr(paper, text, None if text is None else "corpus" if is_own else writer.name)
 
 
 @dataclass(frozen=True, slots=True)

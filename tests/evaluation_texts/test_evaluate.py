@@ -1,6 +1,7 @@
 """Systems that write, measured: by real metrics, into files and a page."""
 
 import base64
+import contextlib
 import csv
 import hashlib
 import html
@@ -15,7 +16,6 @@ import numpy as np
 import orjson
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from citerec.cli.console import say
 from citerec.cli.evaluate import results_parts
@@ -56,9 +56,9 @@ def of(predictions: Predictions, **systems: str) -> Predictions:
     return replace(predictions, systems=texts, missing=dict.fromkeys(systems, 0))
 
 
-def printed(results: Results, **options: object) -> str:
-    console = Console(file=(out := io.StringIO()), highlight=False, no_color=True, **options)  # type: ignore[arg-type]
-    say(*results_parts(results), console=console, whole=True)
+def printed(results: Results) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        say(*results_parts(results), whole=True)
     return re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
 
 
@@ -127,7 +127,7 @@ def test_equals_are_best_together_and_where_all_are_equal_none_is(predictions: P
     texts, higher = results.texts, results.texts["system"] == "again"
     near = replace(results, texts=texts.assign(value=texts["value"].where(~higher, texts["value"] * (1 + 1e-15))))
     assert results.best(ALL, rouge) == near.best(ALL, rouge) == {"copy", "again"}
-    assert len(re.findall(r"^(?:overall)? +(?:copy|again) +6 +★", printed(results, width=300), re.MULTILINE)) == 2
+    assert len(re.findall(r"^(?:overall)? +(?:copy|again) +6 +★", printed(results), re.MULTILINE)) == 2
     assert evaluated(of(predictions, copy="copy", again="copy"), "rouge").best(ALL, rouge) == set()
 
 
@@ -226,7 +226,7 @@ def test_names_that_look_like_markup_mathematics_or_html_are_shown_as_they_are(t
     ]
     results = evaluated(read_predictions([(None, write_lines(tmp_path / "all.jsonl", records))]), "rouge", "length")
     results.write(tmp_path / "out")
-    table, page = printed(results, width=300), (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    table, page = printed(results), (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     for name in (*datasets, *systems, "[/g]", "[b]"):
         assert table.count(name) > 1, name
         assert html.escape(name) in page, name

@@ -14,7 +14,6 @@ from citerec.recommend import Recommender
 from citerec.records import to_json
 from citerec.serve.app import make_app
 from citerec.serve.service import ServeSettings, Service
-from citerec.write.writers import open_writer
 from tests.conftest import Citerec
 from tests.e2e.test_cli import one_line
 from tests.serve.conftest import SENTENCE, Running
@@ -169,7 +168,9 @@ def test_faults_say_nothing_of_the_inside(error: Exception, status: int, caplog:
         raise error
         yield
 
-    app = make_app(Service(broken(), ServeSettings(), open_writer("attributed", "citation")))  # type: ignore[arg-type]
+    service = Service({}, None, (), "attributed", ServeSettings())
+    service.indexes = broken()  # type: ignore[assignment]
+    app = make_app(service)
     client = TestClient(app, "http://localhost", raise_server_exceptions=False)
     response = client.get("/api/v1/indexes")
     assert (response.status_code, set(response.json())) == (status, {"error", "remedy"})

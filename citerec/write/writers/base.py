@@ -79,7 +79,7 @@ def default_writer(kind: Kind) -> str:
 
 
 def open_writer(
-    name: str,
+    name: str | None,
     kind: Kind,
     *,
     device: str | None = None,
@@ -89,7 +89,7 @@ def open_writer(
 
     Args:
         name: One of `WRITERS`, or a model for seq2seq, an encoder-decoder or a causal one: a folder, or a name on the
-            hub such as `allenai/led-base-16384`.
+            hub such as `allenai/led-base-16384`; None for the default one of the kind.
         kind: The kind of text.
         device: The device that a model runs on; by default a GPU if there is one.
         options: The writer's own: the fields of `Generation` and `preset`, of `ChatOptions`, or `model` of `trained`;
@@ -99,6 +99,7 @@ def open_writer(
         InputError: There is no such writer or option, or no chat endpoint.
         ModelError: The model cannot be opened.
     """
+    name = name or default_writer(kind)
     is_model = name not in WRITERS and ("/" in name or Path(name).is_dir())
     part = WRITERS[MODEL if is_model else name]
     wanted = {option: value for option, value in (("options", options), ("device", device)) if value}
