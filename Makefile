@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # Where it is set, hundreds of commands that the tests start would each compile all of citerec anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow lint types imports unit slow docs docs-check demo-set bench torture results release constraints clean
+.PHONY: help demo test test-slow lint types imports unit slow docs docs-check demo-set bench torture results reproducibility release constraints clean
 
 help:           ## Show the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
@@ -90,6 +90,9 @@ torture: $(READY)  ## Kill, crash and rebuild for 20 minutes: make torture SECON
 
 results: $(READY)  ## Measure every system on every class: results/results-tables.md (needs ../shared; hours)
 	$(BIN)/python benchmarks/results.py
+
+reproducibility: $(READY)  ## Get the published results again that take under five minutes (those but demo need ../shared)
+	$(BIN)/python benchmarks/reproducibility.py
 
 # Extras that need no gigabytes; the gate installs all of them.
 TRIED := minilm diagnostics texts mcp mongodb

@@ -24,12 +24,13 @@ DATA = ROOT.parent / "shared" / "data"
 RESULTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 HEAD = """# Reproducibility
-Each result below has its commands, its figures, and how far from them another machine may come. `make reproducibility` runs all that take less
-than five minutes and whose data is there; `python benchmarks/reproducibility.py demo` runs one. The demo set comes with citerec; the other data is named in
-[Data](#data). README and [Benchmarks](results.md) have their figures from the same file, `benchmarks/reproducibility.toml`.
+Each result below has its commands, its figures, and how far from them another machine may come. `make reproducibility`
+runs all that take less than five minutes and whose data is there; `python benchmarks/reproducibility.py demo` runs one.
+The demo set comes with citerec; the other [data](#data) are collections of others. README and
+[Benchmarks](results.md) have their figures from the same file, `benchmarks/reproducibility.toml`.
 
-Where a number of yours is to be cited, keep the folder that `--out` writes: `meta.json` in it names versions, command, and digests of contexts, index, encoder,
-ranker and plug-ins ([files](formats.md#results)).
+Where a number of yours is to be cited, keep the folder that `--out` writes: `meta.json` in it names versions, command,
+and digests of contexts, index, encoder, ranker and plug-ins ([files](formats.md#results)).
 """
 DATASETS = """
 ## Data
@@ -37,9 +38,9 @@ In commands, DATA is a folder with the collections, and WORK any folder for what
 
 | name | where it comes from |
 |---|---|
-| data/acm | ACM-CR test collection (papers, abstracts, annotated citations); SemEval-2010 and NUS key-phrase full texts |
-| data/acl | ACL Anthology metadata; ACL Anthology Network; citing sentences of ScisummNet and of Athar's corpus |
-| data/text/scitldr | SciTLDR, abstracts only (Cachola et al., 2020) |
+| acm | ACM-CR test collection (papers, abstracts, citations by hand); full texts of SemEval-2010 and NUS key phrases |
+| acl | ACL Anthology; ACL Anthology Network; citing sentences of ScisummNet and of Athar's corpus |
+| text/scitldr | SciTLDR, abstracts only (Cachola et al., 2020) |
 """
 
 
@@ -54,7 +55,8 @@ def main() -> int:
     if arguments.page:
         arguments.page.write_text(page(), encoding="utf-8")
         return 0
-    names = arguments.names or [name for name, one in RESULTS.items() if one["minutes"] <= arguments.minutes]
+    short = [name for name, one in RESULTS.items() if one["minutes"] <= arguments.minutes]
+    names = arguments.names or short
     with tempfile.TemporaryDirectory(prefix="citerec-reproduced-") as folder:
         rows = [row for name in names for row in reproduced(name, (arguments.work or Path(folder)).resolve())]
     print("\n| result | figure | expected | came | |\n|---|---|---:|---:|---|")
@@ -63,7 +65,7 @@ def main() -> int:
 
 
 def reproduced(name: str, work: Path) -> list[tuple[str, str, float, float, str]]:
-    """The figures of a result: expected, as they came, and what is wrong. None, and a line, where its data is missing."""
+    """The figures of a result: expected, as they came, and what is wrong. None where its data is missing."""
     one = RESULTS[name]
     if not (DATA / one["data"]).is_dir():
         print(f"{name}: left out, there is no {DATA / one['data']}", file=sys.stderr)
@@ -71,7 +73,9 @@ def reproduced(name: str, work: Path) -> list[tuple[str, str, float, float, str]
     for command in one["commands"]:
         print(command, flush=True)
         program, *words = shlex.split(command.replace("WORK", str(work)).replace("DATA", str(DATA)))
-        subprocess.run([Path(sys.executable).with_name(program), *words], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [Path(sys.executable).with_name(program), *words], check=True, cwd=ROOT, stdout=subprocess.DEVNULL
+        )
     frame = Results.read(work / "results" / name).to_frame()
     overall = frame[frame["family"] == "overall"].set_index("system")
     rows = []
@@ -89,16 +93,15 @@ def page() -> str:
     for name, one in RESULTS.items():
         commands = "\n".join(one["commands"])
         parts.append(f"\n## {name}\n{one['what']} {took(one)}\n\n```bash\n{commands}\n```\n")
-        if "figures" in one:
-            rows = "".join(f"| {figure} | {value:.3f} |\n" for figure, value in one["figures"].items())
-            parts.append(f"\n| figure | ± {one['tolerance']:g} |\n|---|---:|\n{rows}")
+        rows = "".join(f"| {figure} | {value:.3f} |\n" for figure, value in one["figures"].items())
+        parts.append(f"\n| figure | ± {one['tolerance']:g} |\n|---|---:|\n{rows}")
     return "".join([*parts, DATASETS])
 
 
 def took(one: dict[str, Any]) -> str:
     """How long a result takes, in words."""
-    minutes = one["minutes"]
-    return f"About {minutes} minute{'s' * (minutes > 1)} on two processors." if minutes < 60 else "Hours."
+    minutes, where = one["minutes"], "a GPU" if one.get("gpu") else "two processors"
+    return f"About {minutes} minute{'s' * (minutes > 1)} on {where}." if minutes < 60 else f"Some hours on {where}."
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Contexts as citances (`--citances`), and what must not speak for a paper: its citing paper, and what came later."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from citerec.corpus.reading import RecordError
 from citerec.corpus.tabular import parse_citances
 from citerec.errors import SourceError
 from citerec.index.build import BuildOptions, add_to_index, build_index
-from citerec.index.manifest import Manifest, generation_of, trained_of
+from citerec.index.manifest import Manifest, trained_of
 from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context, Filters, citing_name
 from citerec.systems import default_system
@@ -125,15 +126,14 @@ def test_the_year_that_the_index_knows_counts_and_filters_of_the_caller_stay(rec
     assert {hit.paper.paper_id for hit in recommender.search(SENTENCE, 3, fair)} == {"cited"}
 
 
-def test_a_cross_encoder_that_does_not_help_is_not_asked(tmp_path: Path) -> None:
-    (tmp_path / "CURRENT").write_text("1")
-    trained = trained_of(tmp_path, "cross-encoder")
-    for folder in (generation_of(tmp_path) / "dense", trained):
-        folder.mkdir(parents=True)
-        (folder / "manifest.json").write_bytes(orjson.dumps({"weight": 0.0}))
-    assert default_system(tmp_path) == "hybrid+ltr"
-    (trained / "manifest.json").write_bytes(orjson.dumps({"weight": 0.5}))
-    assert default_system(tmp_path) == "hybrid+cross-encoder"
+def test_a_cross_encoder_that_does_not_help_is_not_asked(hybrid_index: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(hybrid_index, index)
+    trained = trained_of(index, "cross-encoder")
+    trained.mkdir(parents=True)
+    for weight, system in ((0.0, "hybrid+ltr"), (0.5, "hybrid+cross-encoder")):
+        (trained / "manifest.json").write_bytes(orjson.dumps({"weight": weight}))
+        assert default_system(index) == system
 
 
 def test_many_are_answered_as_one_by_one(hybrid_index: Path) -> None:

@@ -1,6 +1,7 @@
 """Every command has help and an example; links and pages that are named are there."""
 
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,3 +46,17 @@ def test_options_that_pages_name_are_there() -> None:
     for page in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "citerec").rglob("*.md")]:
         named = set(re.findall(r"`(--[a-z][a-z0-9-]*)", page.read_text(encoding="utf-8")))
         assert named <= options, f"{page.name} names {named - options}"
+
+
+def test_published_figures_stand_in_one_file() -> None:
+    """README, benchmarks and datasheets have the figures of reproducibility.toml, and its page is up to date."""
+    reproducibility = runpy.run_path(str(ROOT / "benchmarks" / "reproducibility.py"))
+    assert (ROOT / "docs" / "reproducibility.md").read_text(encoding="utf-8") == reproducibility["page"]()
+    figures = [value for one in reproducibility["RESULTS"].values() for value in one["figures"].values()]
+    known = {f"{value:.3f}".lstrip("0") for value in figures} | {f"{100 * value:.1f}" for value in figures}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").split("R@10 | MRR@10")[1].split("\n\n")[0]
+    benchmarks = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").split("## Quality on held-out")[0]
+    encoder = (ROOT / "indexes" / "encoder" / "DATASHEET.md").read_text(encoding="utf-8").split("| data/acm:")[1]
+    for text in (readme, benchmarks, encoder.split("\n\n")[0]):
+        assert (found := set(re.findall(r"(?<!\d)\.\d{3}\b", text)))
+        assert found <= known, found - known
