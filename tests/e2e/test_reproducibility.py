@@ -1,0 +1,26 @@
+"""The published results that take a few minutes come again."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+SCRIPT = ROOT / "benchmarks" / "reproducibility.py"
+RESULTS = tomllib.loads(SCRIPT.with_suffix(".toml").read_text(encoding="utf-8"))
+SHORT = [name for name, one in RESULTS.items() if one["minutes"] <= 2]
+
+pytestmark = [pytest.mark.slow, pytest.mark.shared]
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_published_result_comes_again(name: str, tmp_path: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, SCRIPT, name, "--work", tmp_path], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert made.returncode == 0, made.stdout[-3000:] + made.stderr[-3000:]
+    rows = [line for line in made.stdout.splitlines() if line.startswith(f"| {name} |")]
+    assert len(rows) == len(RESULTS[name]["figures"])
