@@ -5,11 +5,12 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from citerec.errors import SettingsError
 
@@ -18,6 +19,16 @@ class PartSettings(BaseModel):
     """The settings of a part: fields with a default, and a meaning in the docstring. A part may have none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults(cls, table: Any) -> Any:
+        """Of settings within these, those that a table does not give are as in the default of their field."""
+        values = dict(table) if isinstance(table, Mapping) else {}
+        for name, info in cls.model_fields.items():
+            if isinstance(info.default, BaseModel) and isinstance(value := values.get(name), Mapping):
+                values[name] = {**dict(info.default), **value}
+        return values or table
 
     @classmethod
     def checked(cls, table: Mapping[str, Any], prefix: str, all_keys: Callable[[], Iterable[str]]) -> Self:
@@ -124,7 +135,8 @@ def setting_keys(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[An
     keys, meanings = dict[str, tuple[Any, str]](), meanings_of(model)
     for name, info in model.model_fields.items():
         if isinstance(info.default, BaseModel):
-            keys |= setting_keys(type(info.default), f"{prefix}{name}.")
+            for key, (_, text) in setting_keys(type(info.default)).items():
+                keys[f"{prefix}{name}.{key}"] = (attrgetter(key)(info.default), text)
         else:
             keys[prefix + name] = (info.default, meanings.get(name) or info.description or "")
     return keys

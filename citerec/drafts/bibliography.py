@@ -216,6 +216,9 @@ class Bibliography:
         self._files.change(self.path, size, size, self.addition(paper, key))
         self.entries[key], self.ids[key] = paper, paper.paper_id
         self._matched.add(key)
+        for word in normalised(paper.title):  # so that another edition of it gets its key
+            self._with_word[word].append(key)
+        self._nearest.cache_clear()
         return key
 
 

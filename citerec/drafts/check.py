@@ -307,8 +307,10 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 def sarif(findings: Iterable[Finding]) -> dict[str, Any]:
     """The SARIF log of some findings; paths are relative to the current folder."""
     rules = [_rule(check) for _, check in CHECKS.items()]
+    numbers = {rule["id"]: number for number, rule in enumerate(rules)}
+    results = [{"ruleIndex": numbers[finding.code], **_result(finding)} for finding in findings]
     driver = {"name": "citerec", "version": __version__, "rules": rules}
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": list(map(_result, findings))}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
@@ -326,7 +328,6 @@ def _result(finding: Finding) -> dict[str, Any]:
     uri = quote(Path(os.path.relpath(finding.path.resolve())).as_posix())
     return {
         "ruleId": finding.code,
-        "ruleIndex": list(CHECKS).index(finding.code),
         "level": str(finding.severity),
         "message": {"text": f"{finding.message}. {finding.remedy}"},
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri}, "region": start | end}}],

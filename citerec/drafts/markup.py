@@ -199,12 +199,8 @@ def _keyword(writer: Writer, path: Path, name: str, value: str) -> None:
 
 def _org_form(token: re.Match[str]) -> Form:
     """What the citation that replaces a place of Org looks like; of several missing keys the first is the place."""
-    group, found = token["group"], list(_KEY.finditer(token["group"]))
-    first, *more = (one for one in found if is_missing(one[1]))
-    after = group[first.end() :]
-    if more:
-        after = "".join(f";@{one[1]}" for one in found if one.start() > first.start() and not is_missing(one[1]))
-    return Form(f"[cite{token['style'] or ''}:{group[: first.start()]}", f"{after}]", ";", "@")
+    before, after = _around(token["group"])
+    return Form(f"[cite{token['style'] or ''}:{before}", f"{after}]", ";", "@")
 
 
 def _typst_form(token: re.Match[str]) -> Form:

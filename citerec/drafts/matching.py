@@ -129,7 +129,10 @@ def match_of(entry: Paper, papers: Sequence[Paper], known: Sequence[Known] = ())
     }
     rated = [(_rating(entry, paper), paper) for paper in records if paper not in others]
     best, paper = max(rated, key=lambda each: each[0], default=((0.0, 0.0), None))  # the first of several
-    notices = [Notice("retraction", quoted(one), "the index") for _, one in rated if _is_notice_of(entry, one)]
+    said_by = {one.paper_id: sources.get(one.paper_id, "the index") for one in records}
+    notices = [
+        Notice("retraction", quoted(one), said_by[one.paper_id]) for _, one in rated if _is_notice_of(entry, one)
+    ]
     every = frozenset[str]().union(*map(keys_of, records))
     match = Match(notices=tuple(notices), others=misplaced, identifiers=every, sources=sources)
     if paper is None or not best[0]:

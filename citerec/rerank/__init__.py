@@ -1,1 +1,1 @@
-"""Reranking of candidates: learning to rank, cross-encoder, NCN."""
+"""Reranking of candidates: learning to rank, and cross-encoders."""

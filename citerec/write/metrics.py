@@ -181,7 +181,7 @@ class MetricOptions:
         taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
         labels: By the name of the metric other names for the labels of its tagger: `citerec.discourse.tagger`.
         workers: Processes for ROUGE; None for as many as there are processors.
-        device: Device of BERTScore's model, such as `cpu`; by default a GPU if there is one.
+        device: Device of the models of BERTScore and BARTScore, such as `cpu`; by default a GPU if there is one.
     """
 
     stemming: bool = False

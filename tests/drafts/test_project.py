@@ -1,10 +1,12 @@
 """Marks of places in each kind of draft, narrative citations, and the project file."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from citerec.drafts import Files, read_draft
+from citerec.drafts.bibliography import Bibliography
 from citerec.drafts.filling import Filling
 from citerec.records import Paper
 from tests.conftest import Citerec
@@ -139,3 +141,25 @@ def test_typst_and_org(name: str, text: str, changes: dict[str, str]) -> None:
         text = text.replace(old, new)
     files_text = TYPST if name == "a.typ" else ORG
     assert filled(name, files_text) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "citation"),
+    [
+        ("a.org", "[cite:see @lee02; @?, p. 3; @?; @roe01]", "[cite:see @lee02; @x;@y, p. 3; @roe01]"),
+        ("a.org", "[cite/t:@?;@?]", "[cite/t:@x;@y]"),
+        ("a.md", "[see @lee02; @?, p. 3; @?]", "[see @lee02; @x; @y, p. 3]"),
+    ],
+)
+def test_what_stands_around_several_missing_keys_stays(name: str, place: str, citation: str) -> None:
+    draft = read_draft(Path(name), Files(texts={Path(name): f"Lakes are blue {place}."}, disk=False))
+    (one,) = draft.places
+    assert one.form is not None and one.form(["x", "y"]) == citation
+
+
+def test_another_edition_of_an_added_paper_has_its_key() -> None:
+    bib = Path("refs.bib")
+    bibliography = Bibliography([bib], Files(texts={bib: ""}, disk=False))
+    preprint = Paper("1", "Counting the lakes of the north", year=2001, authors=("Ann Roe",), venue="arXiv")
+    assert bibliography.key_of(published := replace(preprint, paper_id="2", venue="Limnology")) is None
+    assert bibliography.add(preprint) == bibliography.add(published)

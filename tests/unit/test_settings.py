@@ -2,8 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from citerec.drafts.online import OnlineSettings
 from citerec.errors import SettingsError
 from citerec.retrieve.words import WordSettings
+from citerec.settings import setting_keys
 from citerec.systems import Recipe, all_settings
 from tests.conftest import ROOT
 
@@ -57,3 +59,9 @@ def test_shipped_recipes_load_and_every_setting_says_what_it_means() -> None:
     recipes = list((ROOT / "indexes" / "recipes").glob("*.toml"))
     assert recipes and all(Recipe.load(recipe) for recipe in recipes)
     assert all(meaning for _, meaning in all_settings().values())
+
+
+def test_settings_within_settings_keep_the_defaults_of_their_place() -> None:
+    settings = OnlineSettings.assigned(["crossref.pace=1"], "online")
+    assert settings.crossref == OnlineSettings().crossref.model_copy(update={"pace": 1.0})
+    assert setting_keys(OnlineSettings)["crossref.timeout"][0] == OnlineSettings().crossref.timeout

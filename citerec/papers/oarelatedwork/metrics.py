@@ -68,7 +68,7 @@ class BartScore(metrics.TextMetric):
         return values
 
 
-BARTSCORE = metrics.MetricPart("bartscore", lambda options: BartScore(options.bartscore_model))
+BARTSCORE = metrics.MetricPart("bartscore", lambda options: BartScore(options.bartscore_model, device=options.device))
 
 
 def _mean_log_probabilities(model: TextModel, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
