@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import orjson
 
 from citerec.confidence import CHANCE, DEPTH, Calibration, chances, evidence_of, open_calibration
@@ -389,30 +390,34 @@ class Recommender:
                 yield topic, candidates
 
     def answer(
-        self, topic: Topic, candidates: Sequence[Candidate], *, explain: bool = False, fold_to: int | None = None
+        self, topic: Topic, candidates: Candidates, *, explain: bool = False, fold_to: int | None = None
     ) -> Answer:
         """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
-        ids = [candidate.paper_id for candidate in candidates]
+        ids = candidates.paper_ids()
         by_id = self.store.papers(ids, texts=False) if fold_to else {}
         records = [by_id.get(paper_id) or Paper(paper_id) for paper_id in ids]
         groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
-        shown = [candidates[group[0]] for group in groups]
+        shown = list(candidates.taken(np.array([group[0] for group in groups], np.int64)))
+        best = candidates.taken(np.array([min(group) for group in groups], np.int64))
         matches = self._retriever.explain(topic, shown, papers) if explain else [()] * len(shown)
-        confidence = getattr(candidates, "confidence", None)
+        confidence = candidates.confidence
+        verdicts = [confidence.verdict(one) for one in best.signal(CHANCE)] if confidence else [None] * len(shown)
         hits = (
             Hit(
                 rank=rank,
-                score=candidates[min(group)].score,
+                score=score,
                 paper=papers.get(candidate.paper_id) or Paper(candidate.paper_id),
                 citance=self._citance(candidate),
                 matches=words,
                 reasons=candidate.reasons,
                 also=tuple(papers[ids[place]] for place in group[1:]),
                 cited_before=(topic.cited_before or ()).count(candidate.paper_id),
-                verdict=confidence.verdict(candidates[min(group)].signals[CHANCE]) if confidence else None,
+                verdict=verdict,
             )
-            for rank, (group, candidate, words) in enumerate(zip(groups, shown, matches, strict=True), 1)
+            for rank, (group, candidate, words, score, verdict) in enumerate(
+                zip(groups, shown, matches, best.scores.tolist(), verdicts, strict=True), 1
+            )
         )
         return Answer(topic.context, tuple(hits), confidence)
 

@@ -386,8 +386,8 @@ _SHOWN += ("fields_of_study", "citation_count", "external_ids")
 
 def paper_to_json(paper: Paper, shown: Sequence[str] = _SHOWN) -> dict[str, Any]:
     """Fields of a paper as a JSON object (docs/formats.md, "Answers as JSON")."""
-    values = asdict(paper) | {"paper_id": json_id(paper.paper_id)}
-    return {name: list(value) if isinstance(value := values[name], tuple) else value for name in shown}
+    values = {name: getattr(paper, name) for name in shown} | {"paper_id": json_id(paper.paper_id)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def to_json(hit: Hit) -> dict[str, Any]:
