@@ -91,12 +91,8 @@ def outcomes_of(
     # First: when it starts, it unblocks Ctrl-C again. It cleans up after a killed command, and need not say so.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     resource_tracker.ensure_running()
-    # Ctrl-C is blocked meanwhile: the processes inherit this, and leave Ctrl-C to their parent.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with _ctrl_c_blocked():
         outcomes = Parallel(wanted, return_as="generator_unordered", **options)(tasks)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         for outcome in outcomes:  # noqa: UP028  `yield from` would close them as well, with a warning
             yield outcome
@@ -107,6 +103,19 @@ def outcomes_of(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib would tell the user that work was stopped
             outcomes.close()
+
+
+@contextlib.contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Blocks Ctrl-C: processes that begin meanwhile inherit this, and leave it to their parent. Not on Windows."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

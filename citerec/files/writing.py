@@ -152,7 +152,9 @@ def alone(lock: Path, busy: str) -> Iterator[None]:
 
 
 def sync_entry(path: Path) -> None:
-    """Forces a file, or the names in a folder, to the disk."""
+    """Forces a file, or the names in a folder, to the disk; Windows cannot do that with what is open to read."""
+    if os.name == "nt":
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
