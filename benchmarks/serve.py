@@ -43,8 +43,13 @@ class Figures:
 def ask(port: int, bodies: list[bytes], first: int, until: tuple[float, float], figures: Figures) -> None:
     """One client: sends one body after the other until the second time; what ends after the first one is counted."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    number = first
+    number, is_new = first, False
     while (begun := time.perf_counter()) < until[1]:
+        if begun >= until[0] and not is_new:  # all processes of the server are there by now, and share the clients
+            connection.close()
+            time.sleep(first / 1000)
+            is_new = True
+            continue
         number += 1
         connection.request("POST", "/api/v1/recommend", bodies[number % len(bodies)], HEADERS)
         response = connection.getresponse()

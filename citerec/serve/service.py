@@ -66,6 +66,9 @@ class ServeSettings(PartSettings):
     body_bytes: int = Field(default=1_048_576, ge=1024)
 
 
+_REFUSED_AFTER = 0.25  # seconds
+
+
 class Threads:
     """Runs functions in threads, and refuses them if too many wait.
 
@@ -99,6 +102,8 @@ class Threads:
             BusyError: Too many functions wait already, or it took too long.
         """
         if not self._room.acquire(blocking=False):
+            # Clients that ask again at once would keep the processors busy with refusals.
+            await asyncio.sleep(_REFUSED_AFTER)
             busy = BusyError("too many requests wait already", "Try again in a moment.")
             busy.retry_seconds = math.ceil(self._mean * self._rounds) or 1  # until those that wait are answered
             raise busy
