@@ -145,7 +145,7 @@ _LATEX = _Markup(
 _MARKDOWN = _Markup(
     hidden=re.compile(r"(?P<comment><!--.*?(?:-->|\Z))|`[^`\n]+`|\$\$[^$]+\$\$|(?<!\\)\$[^$\n]+\$", re.DOTALL),
     group=re.compile(r"\[[^\[\]\n]*\]"),
-    stop=re.compile(r"\n[ \t\r]*\n|\||\n[ \t]*(?:(?:[-*+>#]|\d{1,3}[.)])[ \t]|```|~~~)"),
+    stop=re.compile(r"\n[ \t\r]*\n|\||\n[ \t]*(?:(?:[-*+>#]|\d{1,3}[.)])[ \t]|```|~~~|#\+)"),
 )
 _DEPTH = 5  # as deep as groups are followed
 _COMMAND = re.compile(r"\\[a-zA-Z@]+\*?")

@@ -27,6 +27,7 @@ from tests.drafts.mangled import mangled
         ("a.md", "Trees | of 5% & more, `a. B`, [see. This](x).# Next."),
         ("a.md", "Trees | cost $5 a year.# Next\nyear $6."),
         ("a.md", 'He said "Trees |."# Next'),
+        ("a.org", "Trees |#\n#+begin_src\nprint. This\n#+end_src"),
     ],
 )
 def test_where_a_sentence_ends(name: str, text: str) -> None:
@@ -38,6 +39,7 @@ def test_where_a_sentence_ends(name: str, text: str) -> None:
 @given(given_draft=mangled(), said=st.text("ab\\\\{}$&#^_~%[]@?<>REF`*!- é", max_size=20))
 @example(("draft.tex", r"Trees \cite{?}."), r"}$%&#_^~\cite{?}<REF>{")
 @example(("draft.typ", "Trees @?."), "<REF>")
+@example(("draft.org", "Trees [cite:@?]\n#+begin_src+end_src\nSnow is white."), "")
 @example(("draft.md", "Trees [@?]."), "[@?] <REF> `$ <!--")
 @example(("draft.md", "Trees [@?]\nand [see @salton, p. 3\nat `x`, $x [@{ --> and @TODO says so."), "]")
 @example(("draft.md", "Cost$ [see @salton; @rocchio], and smoothing [@?]."), "$")
