@@ -27,7 +27,6 @@ from tests.drafts.mangled import mangled
         ("a.md", "Trees | of 5% & more, `a. B`, [see. This](x).# Next."),
         ("a.md", "Trees | cost $5 a year.# Next\nyear $6."),
         ("a.md", 'He said "Trees |."# Next'),
-        ("a.org", "Trees |#\n#+begin_src\nprint. This\n#+end_src"),
     ],
 )
 def test_where_a_sentence_ends(name: str, text: str) -> None:
