@@ -382,7 +382,8 @@ class Recommender:
                 begun = time.perf_counter()
                 try:
                     fair = options.rules.restrict(topic, filters)
-                    candidates = self._best(topic, k, fair, inputs, explain=options.explain)
+                    with _naming_damage(self.path):
+                        candidates = self._best(topic, k, fair, inputs, explain=options.explain)
                 except QueryError:
                     candidates = self._with_confidence(topic, Candidates.of(self.index.rows, ()))
                 if options.latencies is not None:

@@ -26,7 +26,7 @@ from citerec.evaluation.tables import Column, Table, left, marked, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.files.writing import beside, remove, write_failures
-from citerec.index.manifest import find_index, manifest_and_store
+from citerec.index.manifest import find_index, manifest_and_store, open_store
 from citerec.records import MARKER
 from citerec.settings import DIAGNOSTICS
 
@@ -185,7 +185,7 @@ def export(what: Annotated[str, Parameter(name="SET|FILE")], /, *, index: IndexP
     contexts = read_contexts(path, cited=True) if path.is_file() else sets.read_set(sets.find_set(what))
     if out.exists():
         raise InputError(f"{out} is there already", "Give another --out, or remove it.")
-    _, store = manifest_and_store(find_index(index))
+    store = open_store(find_index(index))
     partial = beside(out, "writing")
     remove(partial)
     with closing(store), write_failures(out):

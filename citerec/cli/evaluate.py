@@ -84,15 +84,16 @@ def evaluate(
             --on]
         out: Write tables, runs, qrels and a page here (docs/formats.md#results).
     """
-    from citerec.evaluation.evaluate import evaluate as measured
+    from citerec.evaluation.evaluate import evaluate as measured, read_source
 
     options.refuse_without("--contexts", contexts, qrels=qrels, tagger=tagger)
     what, families = _what(identifiers, set_name, contexts)
-    if contexts and (qrels or tagger):
-        from citerec.contexts.read import read_contexts, read_queries
+    if contexts and qrels:
+        from citerec.contexts.read import read_queries
 
-        read = read_queries(contexts, qrels) if qrels or contexts.is_dir() else read_contexts(contexts, cited=True)
-        what = options.intents_of(read, tagger)
+        what = list(read_queries(contexts, qrels))
+    if tagger:
+        what = options.intents_of(read_source(what).contexts, tagger)
     named = _named(systems, runs, changes.changes())
     _check_place(out)
     with options.working(on, workers, here=1) as (parallelism, on_progress):

@@ -59,8 +59,8 @@ def serve(
         remedy = f"Give --token-file FILE, or set {_TOKEN}."
         raise SettingsError(f"--host {host} can be reached by others, and there is no token", remedy)
     variables = {key: os.environ.get(f"CITEREC_SERVE_{key.upper()}") for key in ServeSettings.model_fields}
-    named = [f"{key}={value}" for key, value in variables.items() if value is not None]
-    settings = ServeSettings.assigned([*named, *chosen.changes("serve.")], "serve")
+    assignments = [f"{key}={value}" for key, value in variables.items() if value is not None]
+    settings = ServeSettings.assigned([*assignments, *chosen.changes("serve.")], "serve")
     if print_config:
         kinds = dict.fromkeys(ServeSettings.model_fields, ServeSettings)
         print(f"[serve]\n{options.Settings(kinds, {}, dict(settings))}", end="")

@@ -127,14 +127,15 @@ def _query(raw: bytes, cited: Mapping[str, Sequence[str]]) -> Context:
     if raw.lstrip().startswith(b"{"):
         record = orjson.loads(raw)
         name, text = str(record.get("_id", "")), str(record.get("text", ""))
-        known = record.get("metadata") or {}
+        metadata = record.get("metadata")
     else:
-        (name, _, text), known = raw.decode().strip().partition("\t"), {}
+        (name, _, text), metadata = raw.decode().strip().partition("\t"), None
     if not name or not text:
         raise RecordError("not a query: it has no id or no text")
     text = text if MARKER in text else f"{text} {MARKER}"
-    own = known if "context_id" in known else {}  # `write_queries` has written it
-    return parse_context({**own, "context_id": name, "text": text, "cited_ids": list(cited.get(name, ()))})
+    # That of others may be anything; that which `write_queries` has written is the context.
+    context = metadata if isinstance(metadata, dict) and "context_id" in metadata else {}
+    return parse_context({**context, "context_id": name, "text": text, "cited_ids": list(cited.get(name, ()))})
 
 
 def write_queries(folder: Path, contexts: Iterable[Context], papers: Iterable[Paper]) -> None:
@@ -142,6 +143,7 @@ def write_queries(folder: Path, contexts: Iterable[Context], papers: Iterable[Pa
 
     The text of a query has its `<REF>`; its metadata is the whole context.
     """
+    listed = list(contexts)  # first: what is wrong with them is said before anything is written
     (folder / "qrels").mkdir(parents=True)
 
     def write(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
@@ -150,7 +152,6 @@ def write_queries(folder: Path, contexts: Iterable[Context], papers: Iterable[Pa
 
     documents = ({"_id": one.paper_id, "title": one.title, "text": one.abstract or ""} for one in papers)
     write(folder / "corpus.jsonl", documents)
-    listed = list(contexts)
     write(folder / QUERIES, ({"_id": one.context_id, "text": one.text, "metadata": as_record(one)} for one in listed))
     pairs = (f"{one.context_id}\t{paper_id}\t1\n" for one in listed for paper_id in one.cited_ids)
     with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="") as file:

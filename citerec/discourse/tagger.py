@@ -105,9 +105,9 @@ def _folded(label: str) -> str:
 def with_intents(contexts: Iterable[Context], tagger: Tagger) -> list[Context]:
     """The contexts; those whose intent is not known have the label of a tagger of citation intents."""
     listed = list(contexts)
-    texts = [[one.text.replace(MARKER, one.marker or MARKER)] for one in listed]
-    labels = [label for (label,) in tagger.tag(texts)]
-    return [one if one.intent else replace(one, intent=label) for one, label in zip(listed, labels, strict=True)]
+    texts = [[one.text.replace(MARKER, one.marker or MARKER)] for one in listed if not one.intent]
+    labels = iter(tagger.tag(texts) if texts else ())
+    return [one if one.intent else replace(one, intent=next(labels)[0]) for one in listed]
 
 
 def shares_of(tagger: Tagger, paragraphs: Sequence[Sequence[str]]) -> dict[str, float]:

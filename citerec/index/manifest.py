@@ -226,8 +226,9 @@ class Manifest(Layout, FolderManifest):
     def with_vectors(self, folder: Path) -> Self:
         """The manifest with checksums of the manifests of those vectors that its folder has now."""
         own = {name: value for name, value in self.checksums.items() if Path(name).name != FILE_NAME}
-        of_vectors = {f"{path.parent.name}/{FILE_NAME}": checksum(path) for path in folder.glob(f"*/{FILE_NAME}")}
-        return self.model_copy(update={"checksums": own | dict(sorted(of_vectors.items()))})
+        paths = sorted(folder.glob(f"*/{FILE_NAME}"))
+        of_vectors = {f"{path.parent.name}/{FILE_NAME}": checksum(path) for path in paths}
+        return self.model_copy(update={"checksums": own | of_vectors})
 
 
 def checksum(path: Path) -> str:

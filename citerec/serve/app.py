@@ -586,8 +586,8 @@ class Guard:
             return
 
         status, begun = 0, time.perf_counter()
-        named = Headers(scope=scope).get("x-request-id", "")
-        _request_id.set(request_id := named if _REQUEST_ID.fullmatch(named) else uuid.uuid4().hex)
+        header = Headers(scope=scope).get("x-request-id", "")
+        _request_id.set(request_id := header if _REQUEST_ID.fullmatch(header) else uuid.uuid4().hex)
 
         async def send_secured(message: Message) -> None:
             nonlocal status
