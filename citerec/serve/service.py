@@ -1,14 +1,18 @@
-"""What the endpoints share: settings, indexes, threads, the writer, metrics."""
+"""What the endpoints share: settings, indexes, threads, the process for drafts, the writer, metrics."""
 
 import asyncio
 import contextlib
 import functools
+import logging
 import math
+import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, cast
 
@@ -21,6 +25,7 @@ from starlette.types import Scope
 
 from citerec.drafts.online import OnlineSettings
 from citerec.errors import CiterecError, QueryError
+from citerec.files.parallel import end_with, limit_memory
 from citerec.files.progress import STAGE_WATCHERS
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
@@ -113,7 +118,8 @@ class Threads:
         waiting = asyncio.wrap_future(future)
         done, _ = await asyncio.wait([waiting], timeout=self._seconds)
         if not done:
-            future.cancel()  # it leaves the queue now, if it has not begun; `waiting.cancel()` would do so a turn later
+            future.cancel()  # it leaves the queue now, if it has not begun; the next line would do so a turn later
+            waiting.cancel()  # nobody asks what becomes of it
             raise BusyError(f"this took more than {self._seconds:g} seconds", "Send less text, or try again later.")
         return waiting.result()
 
@@ -133,6 +139,99 @@ class Threads:
     def close(self) -> None:
         """Waits for the functions that run, and ends the threads; those that wait for a thread are dropped."""
         self._pool.shutdown(cancel_futures=True)
+
+
+_MEMORY = 2 << 30  # bytes that a draft may take
+log = logging.getLogger("citerec.serve")
+
+
+class DraftProcess:
+    """A process that answers requests with the texts of drafts: it is killed if one takes too much time or memory.
+
+    It is begun when the first one comes, and opens all for itself. For one thread at a time.
+
+    Args:
+        open_service: Opens what it answers from.
+        seconds: How long an answer may take.
+    """
+
+    def __init__(self, open_service: Callable[[], "Service"], seconds: float) -> None:
+        self._open_service, self._seconds = open_service, seconds
+        self._pipe: Connection | None = None
+
+    def answer(self, endpoint: Callable[..., Any], request: Any) -> tuple[bytes, list[tuple[str, float]]]:
+        """What an endpoint answers, and the stages of its search with their seconds.
+
+        Raises:
+            BusyError: It took too much time or memory.
+            CiterecError: The endpoint raised it, or the service cannot be opened.
+        """
+        try:
+            pipe = self._pipe or self._begun()
+            pipe.send((endpoint, request))
+            if not pipe.poll(self._seconds):
+                raise BusyError(f"this took more than {self._seconds:g} seconds", "Send less text.")
+            outcome, stages = pipe.recv()
+        except (BusyError, EOFError, OSError) as error:
+            self.close()
+            raise error if isinstance(error, BusyError) else _too_much() from error
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome, stages
+
+    def _begun(self) -> Connection:
+        context = multiprocessing.get_context("spawn")
+        pipe, other = context.Pipe()
+        arguments = self._open_service, other, os.getpid()
+        self._process = context.Process(target=_answer_drafts, args=arguments, daemon=True)
+        self._process.start()
+        other.close()
+        self._pipe = pipe
+        if fault := pipe.recv():
+            self.close()
+            raise fault
+        return pipe
+
+    def close(self) -> None:
+        """Kills the process; the next request begins another one."""
+        if self._pipe is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+            self._pipe = None
+
+
+def _too_much() -> BusyError:
+    return BusyError("this took too much memory", "Send less text.")
+
+
+def _answer_drafts(open_service: Callable[[], "Service"], pipe: Connection, parent: int) -> None:
+    """Answers requests until it is killed, one after the other."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent, which ends this process
+    end_with(parent)
+    try:
+        service = open_service()
+    except CiterecError as error:
+        pipe.send(error)
+        return
+    stages = list[tuple[str, float]]()
+    STAGE_WATCHERS[:] = [lambda name, seconds: stages.append((name, seconds))]
+    limit_memory(_MEMORY)
+    pipe.send(None)
+    while True:
+        endpoint, request = pipe.recv()
+        outcome: object
+        try:
+            outcome = service.answer(endpoint.__wrapped__, request)
+        except CiterecError as error:
+            outcome = error
+        except MemoryError:
+            outcome = _too_much()
+        except Exception as error:
+            log.exception("a fault of citerec")
+            outcome = RuntimeError(str(error))
+        pipe.send((outcome, stages))
+        stages.clear()
 
 
 class Metrics:
@@ -192,6 +291,7 @@ class Service:
     Attributes:
         indexes: The indexes, by name.
         threads: The threads that do the work.
+        draft_threads: The one that waits for the process for drafts.
         metrics: The metrics.
         matches: Which papers the entries of bibliographies are.
         services: The web services that are asked for entries; none if the operator does not want that.
@@ -213,6 +313,9 @@ class Service:
         self.settings, self._writer = settings, open_writer(writer, "citation")
         self.metrics, self.matches, threads = Metrics(), Matches(), settings.threads or max(2, os.cpu_count() or 2)
         self.threads = Threads(threads, settings.queue, settings.seconds, self.metrics.waiting)
+        self.draft_threads = Threads(1, settings.queue, settings.seconds, self.metrics.waiting)
+        again = functools.partial(Service, places, system, assignments, writer, settings, online)
+        self._draft_process = DraftProcess(again, settings.seconds)
         self._writing = threading.Lock()  # writers are not made for several threads
         self._opened = contextlib.ExitStack()
         self.services = self._opened.enter_context(online.opened()) if online else []
@@ -222,6 +325,8 @@ class Service:
     def close(self) -> None:
         """Ends the threads, and closes the indexes and the connections to web services."""
         self.threads.close()
+        self.draft_threads.close()
+        self._draft_process.close()
         STAGE_WATCHERS.remove(self.metrics.note_stage)
         for index in self.indexes.values():
             index.close()
@@ -240,6 +345,19 @@ class Service:
         if citing is not None:
             known_papers(system.store, [citing])
         return index, system
+
+    def answer(self, work: Callable[..., dict[str, Any]], request: Any, **arguments: Any) -> bytes:
+        """The result of the function of an endpoint, and the name of the index, as JSON."""
+        index, system = self.open(request.index, getattr(request, "citing", None))
+        fields = work(request=request, call=Call(self, system, index.system), **arguments)
+        return orjson.dumps({"index": index.name, **fields})
+
+    def answer_apart(self, endpoint: Callable[..., Any], request: Any) -> bytes:
+        """What an endpoint answers to a request with texts of drafts, which are read in another process."""
+        body, stages = self._draft_process.answer(endpoint, request)
+        for name, seconds in stages:
+            self.metrics.note_stage(name, seconds)
+        return body
 
     def write(self, context: Context, papers: Sequence[Paper], citing: Paper | None = None) -> CitationText:
         """A citation text for a context; a QueryError if no paper has a text to write from."""
@@ -273,19 +391,17 @@ CallOf = Annotated[Call, Depends(_service)]
 def of_index(work: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
     """An endpoint that answers with the result of a function, and the name of the index, as JSON.
 
-    All is made in a thread of the service. `request`, an argument of the function, names the index, and may name the
-    citing paper.
+    All is made in a thread of the service; or in a process, if the request has the texts of files. `request`, an
+    argument of the function, names the index, and may name the citing paper.
     """
 
     @functools.wraps(work)
     async def endpoint(request: Any, call: Any, **arguments: Any) -> Response:
         service: Service = call  # so far
-
-        def answer() -> bytes:
-            index, system = service.open(request.index, getattr(request, "citing", None))
-            fields = work(request=request, call=Call(service, system, index.system), **arguments)
-            return orjson.dumps({"index": index.name, **fields})
-
-        return Response(await service.threads.run(answer), media_type="application/json")
+        if hasattr(request, "bibliography"):
+            body = await service.draft_threads.run(functools.partial(service.answer_apart, endpoint, request))
+        else:
+            body = await service.threads.run(functools.partial(service.answer, work, request, **arguments))
+        return Response(body, media_type="application/json")
 
     return endpoint

@@ -6,13 +6,15 @@ import random
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from tests.serve.conftest import JSON, SENTENCE, Running
+from tests.serve.conftest import JSON, SENTENCE, Running, Start
 
 HTML = "<script>alert(1)</script><img src=x onerror=alert(1)> <REF>"
 PATHS = ["/api/v1/recommend", "/api/v1/generate"]
@@ -106,6 +108,27 @@ def raw(server: Running, *parts: bytes, reads: bool = True) -> bytes:
 
 
 HEAD = b"POST /api/v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def test_a_draft_that_takes_too_long_is_given_up_and_others_go_on(start: Start, demo_index: Path) -> None:
+    """Its process is killed; searches run elsewhere, and the next draft has a new process."""
+    many = " ".join(f"Neural model {number} ranks papers better." for number in range(7000))
+    with start(demo_index, "-c", "serve.seconds=5") as server, server.client() as client:
+
+        def ask(text: str) -> httpx.Response:
+            return client.post("/api/v1/drafts/suggest", json={"name": "a.md", "text": text}, timeout=60)
+
+        while ask("A text.").status_code == 503:  # the process is being opened
+            pass
+        with ThreadPoolExecutor(1) as pool:
+            hostile = pool.submit(ask, many)
+            while not hostile.done():
+                assert client.post("/api/v1/recommend", json={"text": SENTENCE}).status_code == 200
+        assert hostile.result().status_code == 503 and "more than 5 seconds" in hostile.result().json()["error"]
+        answer = ask("Attention suffices to translate texts, as many others have shown before.")
+        while answer.status_code == 503:
+            answer = ask("Attention suffices to translate texts, as many others have shown before.")
+        assert answer.json()["index"] == demo_index.name
 
 
 def test_connections_that_are_cut(server: Running) -> None:

@@ -63,3 +63,18 @@ def test_nobody_answers(silent_port: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"Ray is not installed. pip install 'citerec\[scale\]'"), workers_on("ray"):
         pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems set no such limit")
+def test_memory_is_limited() -> None:
+    program = (
+        "from citerec.files.parallel import limit_memory\n"
+        "limit_memory(100 << 20)\n"
+        "held = bytearray(20 << 20)\n"
+        "try:\n"
+        "    bytearray(300 << 20)\n"
+        "except MemoryError:\n"
+        "    print('refused')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "refused\n"
