@@ -4,6 +4,7 @@ Example: citerec index build papers.bib --out indexes/mine
 """
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -95,14 +96,22 @@ class Building(Encoding):
     """What is read, and how.
 
     Attributes:
-        read_as: Format of the files, by default recognised: bibtex, ris, csl-json, s2ag-papers and others
-            (docs/formats.md).
+        read_as: Format of the files, by default recognised: bibtex, ris, csl, s2ag-papers and others (docs/formats.md).
+        columns: How CSV or JSON Lines name a field of papers, if otherwise: title=name; may be repeated.
         citances: Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be
             repeated. Contexts beside papers are read only if they are named here.
     """
 
     read_as: Annotated[str | None, Parameter(metavar="FORMAT")] = None
+    columns: Annotated[tuple[str, ...], Parameter(name="--map", metavar="FIELD=NAME")] = ()
     citances: Annotated[tuple[options.Address, ...], Parameter(metavar="FILE")] = ()
+
+    def format_of(self, sources: tuple[Path, ...]) -> str | None:
+        """The name of the format of sources, with the names of fields if these are mapped; None to recognise it."""
+        if not self.columns:
+            return self.read_as
+        kind = self.read_as or ("csv" if any(".csv" in source.suffixes for source in sources) else "jsonl")
+        return f"{kind}:{json.dumps(options.named_values(self.columns, 'FIELD=NAME'))}"
 
 
 def build(
@@ -142,7 +151,13 @@ def build(
     layout, dense = settings.of(Layout, engine=engine, url=url), building.dense(settings, wanted=True)
     with options.working(building.on, building.workers) as (parallelism, on_progress):
         how = BuildOptions(
-            building.read_as, building.max_bad, parallelism, building.citances, layout, store=store, dense=dense
+            building.format_of(sources),
+            building.max_bad,
+            parallelism,
+            building.citances,
+            layout,
+            store=store,
+            dense=dense,
         )
         build_index(sources, out, how, on_progress)
         train_queries(out, on_progress)
@@ -177,7 +192,7 @@ def add(
     before = Manifest.read(index)
     dense = building.dense(settings, before=generation_of(index) / DENSE)
     with options.working(building.on, building.workers) as (parallelism, on_progress):
-        how = BuildOptions(building.read_as, building.max_bad, parallelism, building.citances, dense=dense)
+        how = BuildOptions(building.format_of(sources), building.max_bad, parallelism, building.citances, dense=dense)
         after = add_to_index(sources, index, how, on_progress)
     if after == before:
         say(f"{index} is up to date: there is nothing new to read.")

@@ -26,10 +26,14 @@ Kind = TypeVar("Kind")
 
 
 def _address(_kind: Any, tokens: "tuple[Token, ...]") -> Any:
+    from citerec.contexts.read import IRDS, irds_folder
     from citerec.corpus.zotero import ADDRESS, zotero_file
     from citerec.files.addresses import path_of
 
-    return zotero_file() if tokens[0].value == ADDRESS else path_of(tokens[0].value)
+    address = tokens[0].value
+    if address.startswith(IRDS):
+        return irds_folder(address)
+    return zotero_file() if address == ADDRESS else path_of(address)
 
 
 def _check_input(_kind: Any, name: str | None) -> None:
@@ -368,15 +372,20 @@ def working(
         yield parallelism or here, on_progress
 
 
-def named_paths(values: tuple[str, ...], form: str) -> dict[str, Path]:
-    """NAME=PATH pairs of the command line; a usage error if one has another form, or a name is there twice."""
-    paths: dict[str, Path] = {}
+def named_values(values: tuple[str, ...], form: str) -> dict[str, str]:
+    """NAME=VALUE pairs of the command line; a usage error if one has another form, or a name is there twice."""
+    named: dict[str, str] = {}
     for pair in values:
-        name, _, path = pair.partition("=")
-        if not name or not path or name in paths:
+        name, _, value = pair.partition("=")
+        if not name or not value or name in named:
             raise UsageError(f"{pair!r} is not {form} with a name of its own")
-        paths[name] = Path(path)
-    return paths
+        named[name] = value
+    return named
+
+
+def named_paths(values: tuple[str, ...], form: str) -> dict[str, Path]:
+    """NAME=PATH pairs of the command line, as `named_values`."""
+    return {name: Path(path) for name, path in named_values(values, form).items()}
 
 
 def named_file(value: str) -> tuple[str | None, Path]:

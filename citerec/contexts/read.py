@@ -1,6 +1,7 @@
 """Contexts from JSON Lines files (docs/formats.md) and from running text; their JSON."""
 
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -8,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import platformdirs
 
 from citerec.contexts.markers import CitationMarker, Style
 from citerec.contexts.split import sentences_of, splitter
+from citerec.corpus.base import DOCUMENTS, QUERIES
 from citerec.corpus.reading import (
     BadRecord,
     RecordError,
@@ -25,6 +28,7 @@ from citerec.corpus.reading import (
 )
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.files.text import printable
+from citerec.files.writing import beside
 from citerec.records import MARKER, OTHER_MARKER, Context, Paper, json_id
 
 _TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")
@@ -90,10 +94,6 @@ def checked_contexts(places: Iterable[tuple[str, Context | BadRecord]], *, cited
         )
 
 
-QUERIES = "queries.jsonl"
-"""The queries of a folder of BEIR (Thakur et al., NeurIPS 2021), whose relevant papers are in `qrels/*.tsv`."""
-
-
 def read_queries(queries: Path, qrels: Path | None = None) -> Iterator[Context]:
     """Contexts from queries and their relevant papers. A query without `<REF>` has it at its end.
 
@@ -119,7 +119,11 @@ def read_queries(queries: Path, qrels: Path | None = None) -> Iterator[Context]:
                 raise InputError(f"{place}: no judgement", "Write query, paper and grade, with a tab between them.")
             cited[query] += [paper[-1]] if int(grade) > 0 else []
     lines = placed_lines(queries / QUERIES if queries.is_dir() else queries, "a query")
-    contexts = ((place, tried(partial(_query, raw, cited), raw)) for place, _, raw in lines)
+    yield from _contexts_of_queries(((place, raw) for place, _, raw in lines), cited)
+
+
+def _contexts_of_queries(queries: Iterable[tuple[str, bytes]], cited: Mapping[str, Sequence[str]]) -> Iterator[Context]:
+    contexts = ((place, tried(partial(_query, raw, cited), raw)) for place, raw in queries)
     yield from (one for one in checked_contexts(contexts, cited=False) if one.cited_ids)
 
 
@@ -151,11 +155,70 @@ def write_queries(folder: Path, contexts: Iterable[Context], papers: Iterable[Pa
             file.writelines(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
 
     documents = ({"_id": one.paper_id, "title": one.title, "text": one.abstract or ""} for one in papers)
-    write(folder / "corpus.jsonl", documents)
+    write(folder / DOCUMENTS, documents)
     write(folder / QUERIES, ({"_id": one.context_id, "text": one.text, "metadata": as_record(one)} for one in listed))
     pairs = (f"{one.context_id}\t{paper_id}\t1\n" for one in listed for paper_id in one.cited_ids)
     with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="") as file:
         file.writelines(["query-id\tcorpus-id\tscore\n", *pairs])
+
+
+IRDS = "irds:"
+"""Begins the address of a collection of ir_datasets (MacAvaney et al., SIGIR 2021)."""
+
+
+def irds_folder(address: str) -> Path:
+    """The folder of BEIR of a collection, which ir_datasets fetches at the first call; it is kept in the user's cache.
+
+    Args:
+        address: `irds:NAME`, such as `irds:beir/scidocs`.
+
+    Raises:
+        InputError: There is no such collection, or it cannot be fetched, or a query is none.
+    """
+    import ir_datasets
+
+    name = address.removeprefix(IRDS)
+    folder = platformdirs.user_cache_path("citerec") / "irds" / name.replace("/", "-")
+    if folder.is_dir():
+        return folder
+    try:
+        dataset, cited = ir_datasets.load(name), defaultdict[str, list[str]](list)
+        for judged in dataset.qrels_iter() if dataset.has_qrels() else ():
+            cited[judged.query_id] += [judged.doc_id] if judged.relevance > 0 else []
+        queries = (
+            (f"{address}, query {one.query_id}", orjson.dumps({"_id": one.query_id, "text": one.default_text()}))
+            for one in (dataset.queries_iter() if dataset.has_queries() else ())
+        )
+        partial_folder = beside(folder, "new")
+        shutil.rmtree(partial_folder, ignore_errors=True)  # of an interrupted call
+        papers = map(_paper_of_document, dataset.docs_iter())
+        write_queries(partial_folder, _contexts_of_queries(queries, cited), papers)
+        partial_folder.rename(folder)
+    except (KeyError, OSError, RuntimeError) as error:
+        remedy = "Its collections are listed at https://ir-datasets.com."
+        raise InputError(f"ir_datasets cannot give {name!r} ({error})", remedy) from error
+    return folder
+
+
+def _paper_of_document(document: Any) -> Paper:
+    text = getattr(document, "abstract", "") or getattr(document, "text", "") or document.default_text()
+    return Paper(document.doc_id, title=getattr(document, "title", ""), abstract=text)
+
+
+def ir_dataset(folder: Path) -> Any:
+    """A folder of BEIR, such as `diagnostics export` writes, as a dataset of ir_datasets."""
+    import ir_datasets
+    from ir_datasets.datasets.beir import BeirQrels, BeirTitleDoc
+    from ir_datasets.formats import JsonlDocs, JsonlQueries
+
+    documents, queries, judged = (
+        ir_datasets.util.LocalDownload(folder / name) for name in (DOCUMENTS, QUERIES, "qrels/test.tsv")
+    )
+    return ir_datasets.Dataset(
+        JsonlDocs(documents, BeirTitleDoc, {"doc_id": "_id", "title": "title", "text": "text"}),
+        JsonlQueries(queries, mapping={"query_id": "_id", "text": "text"}),
+        BeirQrels(judged, {1: "cited"}),
+    )
 
 
 class ContextFile:

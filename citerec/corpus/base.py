@@ -5,7 +5,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +14,16 @@ import orjson
 
 from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_keys, own_key
 from citerec.corpus.reading import Line, RecordError, json_object, parsed, raw_lines, read_id, tried
-from citerec.errors import SourceError
+from citerec.errors import SettingsError, SourceError
 from citerec.files.addresses import client_failures, expanded
 from citerec.files.registry import Registry
 from citerec.records import Deletion, Paper
 
 REMOVED = "removed"
 """The format of files of ids whose papers are removed."""
+
+DOCUMENTS, QUERIES = "corpus.jsonl", "queries.jsonl"
+"""The files of a folder of BEIR (Thakur et al., NeurIPS 2021); relevant papers are in `qrels/*.tsv`."""
 
 DATASETS = ("papers", "abstracts", "tldrs", "citations")
 """The datasets of S2AG that citerec reads, by their names in a release."""
@@ -42,6 +45,7 @@ class Format:
         holds: Whether an object of JSON Lines is of this format, by its keys.
         is_of: Whether a file is of this format, which shows neither in its ending nor in a line.
         entry: Makes the entry of a paper under a citation key, a text or a JSON object, if citerec writes this format.
+        renamed: Makes the format of files that name attributes of papers otherwise, by their names for these.
     """
 
     name: str
@@ -51,12 +55,15 @@ class Format:
     holds: Holds | None = None
     is_of: Callable[[Path], bool] | None = None
     entry: Callable[[str, Paper], Any] | None = None
+    renamed: "Callable[[Mapping[str, str]], Format] | None" = None
 
 
-def json_lines(name: str, parse: Callable[[dict[str, Any]], Any], holds: Holds | None = None) -> Format:
+def json_lines(
+    name: str, parse: Callable[[dict[str, Any]], Any], holds: Holds | None = None, **attributes: Any
+) -> Format:
     """A format of JSON Lines, plain or gzip: `parse` makes an object a record, or several, or raises a RecordError."""
     read = partial(read_lines, parse=lambda raw: parse(json_object(orjson.loads(raw))))
-    return Format(name, read, holds=holds)
+    return Format(name, read, holds=holds, **attributes)
 
 
 def read_lines(path: Path, parse: Callable[[bytes], Any], header: "re.Pattern[bytes] | None" = None) -> Iterator[Line]:
@@ -93,6 +100,25 @@ FORMATS: Registry[Format] = Registry(
     },
 )
 """The formats, by name."""
+
+
+def format_named(name: str) -> Format:
+    """The format of a name, which may say after a colon how files name attributes: `csv:{"title": "name"}`.
+
+    Raises:
+        SettingsError: There is no such format, or its files do not name attributes, or papers have no such attribute.
+    """
+    kind, _, columns = name.partition(":")
+    form = FORMATS[kind]
+    if not columns:
+        return form
+    names: dict[str, str] = orjson.loads(columns)
+    attributes = [one.name for one in fields(Paper)]
+    if unknown := names.keys() - set(attributes):
+        raise SettingsError(f"papers have no {min(unknown)!r}", f"They have: {', '.join(attributes)}.")
+    if form.renamed is None:
+        raise SettingsError(f"the names of {kind} are fixed", "Those of jsonl and csv can be mapped.")
+    return form.renamed(names)
 
 
 def paper_of(paper_id: str | None, ids: Mapping[str, str | None], *, untitled: bool = False, **fields: Any) -> Paper:
@@ -171,7 +197,7 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
 
     Args:
         sources: Files, folders of files, or folders of S2AG datasets (`papers/`, `abstracts/`, …).
-        format_name: One of FORMATS; recognised by default.
+        format_name: One of FORMATS, as for `format_named`; recognised by default.
         citances: Files of contexts whose sentences become citances. They are read only if they are named here:
             contexts beside papers may be those with which a recommender is tested.
 
@@ -180,7 +206,7 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
         InputError: There is no format of this name.
     """
     if format_name:
-        FORMATS[format_name]
+        format_named(format_name)
     shards = [shard for source in expanded(sources) for shard in _shards_of(source, format_name)]
     for path in expanded(citances):
         _check(path, path.is_file(), "Give a file of contexts, one per line: docs/formats.md.")
@@ -205,6 +231,8 @@ def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
         return _of_corpus(source, manifest)
     if shards := _datasets_of(source):
         return shards
+    if (documents := source / DOCUMENTS).is_file() and source.joinpath(QUERIES).is_file():
+        return [Shard(documents, "beir")]  # queries look the same
     endings = tuple(dict.fromkeys([*_ENDINGS, *(ending for _, form in FORMATS.items() for ending in form.endings)]))
     files = [path for path in _files(source) if path.name.lower().endswith(endings)]
     if source.name in DATASETS:
@@ -269,7 +297,7 @@ def recognise(path: Path) -> str:
         for name, form in formats.items():
             if form.holds and isinstance(record, dict) and form.holds(record):
                 return name
-    remedy = f"Formats are: {', '.join(FORMATS)}. Name one with --format, where the command has it."
+    remedy = f"Formats are: {', '.join(FORMATS)}. Name one with --read-as, where the command has it."
     raise SourceError(f"{path} is of no format that citerec recognises", remedy)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus.base import FORMATS, Shard, find_shards
+from citerec.corpus.base import Shard, find_shards, format_named
 from citerec.corpus.matching import ARXIV_DOI, conflicting, is_preprint, keys_of, same_work, title_name
 from citerec.corpus.reading import BadRecord, Write, writing_lines
 from citerec.corpus.store import Change, PaperStore, ShardCounts, SqliteStore, changes_of
@@ -143,7 +143,7 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
     """The records of a shard, which has a number, in batches."""
     number, shard = task
     whole = not shard.format.startswith("s2ag-")
-    for some in in_parts(FORMATS[shard.format].read(shard.path), _BATCH):
+    for some in in_parts(format_named(shard.format).read(shard.path), _BATCH):
         bad = [(number, one.number, *astuple(one.record)) for one in some if isinstance(one.record, BadRecord)]
         records = [one.record for one in some if not isinstance(one.record, BadRecord)]
         lacking = (isinstance(one, Citation) and not (one.cited_id and one.contexts) for one in records)

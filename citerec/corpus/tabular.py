@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from citerec.corpus import reading as values
@@ -62,8 +63,12 @@ def parse_citances(record: Mapping[str, Any]) -> list[Citation]:
     ]
 
 
-def read_csv(path: Path) -> Iterator[Line]:
+def read_csv(path: Path, names: Mapping[str, str] = MappingProxyType({})) -> Iterator[Line]:
     """Yields the papers of a CSV file with a header; lists are separated by semicolons.
+
+    Args:
+        path: The file.
+        names: How its header names attributes, where it names them otherwise.
 
     Raises:
         SourceError: The file cannot be read, its header has no `paper_id`, or a quote is not closed, so that nobody
@@ -71,6 +76,7 @@ def read_csv(path: Path) -> Iterator[Line]:
     """
     csv.field_size_limit(_LONGEST_CELL)
     taken: list[NumberedLine] = []
+    attributes = {column: attribute for attribute, column in names.items()}
 
     def texts() -> Iterator[str]:
         for line in raw_lines(path):
@@ -80,7 +86,7 @@ def read_csv(path: Path) -> Iterator[Line]:
     lines, remedy = texts(), f"Columns are: {', '.join(Paper.__dataclass_fields__)}."
     rows = csv.reader(lines, strict=True)
     try:
-        header = [name.strip() for name in next(rows, [])]
+        header = [attributes.get(name.strip(), name.strip()) for name in next(rows, [])]
     except csv.Error as error:
         raise SourceError(f"{path}: the header is not CSV ({error})", remedy) from error
     if "paper_id" not in header:
@@ -122,7 +128,18 @@ def parse_beir(record: Mapping[str, Any]) -> Paper:
     return parse_paper({"paper_id": record["_id"], "title": record.get("title"), "abstract": record["text"]})
 
 
+def _renamed_json(names: Mapping[str, str]) -> Format:
+    def parse(record: Mapping[str, Any]) -> Paper:
+        return parse_paper({**record, **{attribute: record.get(column) for attribute, column in names.items()}})
+
+    return json_lines("jsonl", parse)
+
+
+def _renamed_csv(names: Mapping[str, str]) -> Format:
+    return Format("csv", partial(read_csv, names=names))
+
+
 BEIR = json_lines("beir", parse_beir, {"_id", "text"}.issubset)
-JSONL = json_lines("jsonl", parse_paper, {"paper_id"}.issubset)
-CSV = Format("csv", read_csv, (".csv",))
+JSONL = json_lines("jsonl", parse_paper, {"paper_id"}.issubset, renamed=_renamed_json)
+CSV = Format("csv", read_csv, (".csv",), renamed=_renamed_csv)
 CONTEXTS = json_lines("contexts", parse_citances)

@@ -13,8 +13,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from citerec.contexts.provenance import digests_of
-from citerec.contexts.read import QUERIES, as_record, checked_contexts, parse_context, read_contexts, read_queries
+from citerec.contexts.read import (
+    IRDS,
+    as_record,
+    checked_contexts,
+    irds_folder,
+    parse_context,
+    read_contexts,
+    read_queries,
+)
 from citerec.contexts.topic import LeakRules, Topic, topics_of
+from citerec.corpus.base import QUERIES
 from citerec.corpus.reading import tried
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import (
@@ -66,6 +75,8 @@ def read_source(what: str | Path | DiagnosticSet | Iterable[Context], families: 
         InputError: There is no such set, file or family, or a line is no context.
     """
     family_names, place = list(families), ""
+    if isinstance(what, str | Path) and str(what).startswith(IRDS):
+        what = irds_folder(str(what))
     if isinstance(what, str) and not Path(what).is_file():
         name, family = parse_id(what)
         family_names += [family] if family else []
@@ -292,7 +303,13 @@ def evaluate(
             raise InputError(f"no cited paper of any context is in {path}", remedy)
         counted = ~outside if missing == "skip" else np.ones_like(outside)
         ids = frozenset(context.context_id for context in of_set)
-        pool = Pool(path=str(path), fingerprint=manifest.fingerprint, papers=papers, bytes=size_of(path))
+        pool = Pool(
+            path=str(path),
+            engine=manifest.engine,
+            fingerprint=manifest.fingerprint,
+            papers=papers,
+            bytes=size_of(path),
+        )
         shared = Conditions(topics, ids, pool, store.years, rules, k, parallelism, on_progress)
         cited = cited_papers(topics, years, rules)
         cited, measured = cited[counted[cited["topic"]]], {}

@@ -202,9 +202,10 @@ class Measured(_Part):
 
 
 class Pool(_Part):
-    """The index: its folder, the fingerprint of its papers, how many there are, and its size on disk."""
+    """The index: its folder, its engine, the fingerprint of its papers, how many there are, and its size on disk."""
 
     path: str
+    engine: str
     fingerprint: str
     papers: NonNegativeInt
     bytes: NonNegativeInt

@@ -144,11 +144,13 @@ def merge(parts: Mapping[str, Results]) -> Results:
     records = {name: part.record for name, part in parts.items()}
     often = Counter(system for record in records.values() for system in record.systems)
     for system in often:
-        said = [record.systems[system] for record in records.values() if system in record.systems]
-        first_said, *others = ((one.kind, one.settings, one.digests) for one in said)
+        said = [(record.index, record.systems[system]) for record in records.values() if system in record.systems]
+        first_said, *others = ((pool and pool.engine, one.kind, one.settings, one.digests) for pool, one in said)
         if any(other != first_said for other in others):
             remedy = "Measure one of them under another name."
-            raise InputError(f"{system} is not the same system in all results: settings or digests differ", remedy)
+            raise InputError(
+                f"{system} is not the same system in all results: settings, digests or engines differ", remedy
+            )
     names = {
         (name, system): f"{system}@{name}" if often[system] > 1 else system
         for name, record in records.items()

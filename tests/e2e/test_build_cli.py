@@ -77,3 +77,17 @@ def test_wrong_input(citerec_here: Citerec, place: Path, arguments: list[str], c
     assert [path.name for path in (place / "thesis").iterdir()] == ["thesis.tex"]
     if "cannot be loaded" in parts[0]:  # told before any work: with a real release the papers alone take an hour
         assert not list(place.glob(".mine.work/*/*"))
+
+
+def test_fields_of_other_names_are_mapped(citerec_here: Citerec, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("key,name,when\na1,Neural ranking,2019\na2,Citation graphs,2018\n")
+    write_lines(tmp_path / "mine.jsonl", [{"key": "a3", "name": "Rhetorical roles", "when": 2020}])
+    names = ["--map", "paper_id=key", "--map", "title=name", "--map", "year=when"]
+    citerec_here("index", "build", "mine.csv", *names, "--out", "mine", code=0)
+    citerec_here("index", "add", "mine", "mine.jsonl", *names, code=0)
+    assert re.search(r"^years +2018–2020 *$", citerec_here("index", "info", "mine").stdout, re.MULTILINE)
+    answer = citerec_here("recommend", "Roles <REF>", "--index", "mine", "--format", "json", code=0)
+    assert json.loads(answer.stdout)[0]["paper_id"] == "a3"
+    one_line(citerec_here("index", "build", "mine.csv", "--map", "nam=name", "--out", "x"), 2, "papers have no 'nam'")
+    wrong = citerec_here("index", "build", "mine.csv", "--read-as", "ris", *names, "--out", "x")
+    one_line(wrong, 2, "the names of ris are fixed")

@@ -6,13 +6,16 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import ir_datasets
 import orjson
 import pytest
 
-from citerec.contexts.read import read_queries
+from citerec.contexts.read import ir_dataset, irds_folder, read_queries
 from citerec.diagnostics.sets import find_set, read_set
 from citerec.discourse.classifier import TAGGER_DIRECTORY, TaggerManifest
 from citerec.discourse.linear import LinearTagger
+from citerec.errors import InputError
+from citerec.evaluation.evaluate import read_source
 from tests.conftest import DEMO, Citerec, write_lines
 from tests.discourse.toy import sentences
 from tests.e2e.test_cli import one_line
@@ -135,7 +138,7 @@ def test_a_set_is_written_as_a_folder_of_beir_and_measured_there(citerec_here: C
     citerec_here("diagnostics", "export", "demo", "--out", "beir", code=0)
     assert list(read_queries(indexed / "beir")) == list(read_set(find_set("demo")))
     one_line(citerec_here("diagnostics", "export", "demo", "--out", "beir"), 2, "is there already")
-    citerec_here("index", "build", "beir/corpus.jsonl", "--out", "indexes/beir", "--vectors", "none", code=0)
+    citerec_here("index", "build", "beir", "--out", "indexes/beir", "--vectors", "none", code=0)
     measured = [
         citerec_here(
             "eval", *what, "--index", f"indexes/{index}", "--system", "bm25", "--diagnostic", "location", code=0
@@ -144,3 +147,25 @@ def test_a_set_is_written_as_a_folder_of_beir_and_measured_there(citerec_here: C
     ]
     first, second = (re.search(r"^middle .*$", one.stdout, re.MULTILINE) for one in measured)
     assert first and second and first[0] == second[0]
+
+
+def test_a_set_is_a_collection_of_ir_datasets_and_measured_by_its_name(
+    citerec_here: Citerec, indexed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(indexed / "cache"))
+    citerec_here("diagnostics", "export", "demo", "--out", "beir", code=0)
+    dataset = ir_dataset(indexed / "beir")
+    demo = {context.context_id: context for context in read_set(find_set("demo"))}
+    assert {one.query_id: one.text for one in dataset.queries_iter()} == {name: one.text for name, one in demo.items()}
+    pairs = {(one.query_id, one.doc_id) for one in dataset.qrels_iter()}
+    assert pairs == {(name, paper_id) for name, one in demo.items() for paper_id in one.cited_ids}
+
+    ir_datasets.registry.register("citerec/demo", dataset)
+    contexts = read_source("irds:citerec/demo").contexts
+    assert [(one.text, one.cited_ids) for one in contexts] == [(one.text, one.cited_ids) for one in demo.values()]
+    citerec_here("index", "build", "irds:citerec/demo", "--out", "indexes/irds", "--vectors", "none", code=0)
+    assert (
+        json.loads(citerec_here("index", "info", "indexes/irds", "--format", "json").stdout)["counts"]["papers"] == 252
+    )
+    with pytest.raises(InputError, match="ir_datasets cannot give 'nobody/nothing'"):
+        irds_folder("irds:nobody/nothing")
