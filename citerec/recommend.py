@@ -73,7 +73,8 @@ def code_digests(codes: Iterable[Any]) -> dict[str, str]:
         module = str(getattr(code, "__module__", ""))
         if not module.startswith("citerec."):
             with suppress(OSError, TypeError):
-                digests[module] = file_digest(Path(inspect.getfile(getattr(code, "func", code))))
+                path = Path(inspect.getfile(getattr(code, "func", code)))
+                digests[path.stem if module == "__main__" else module] = file_digest(path)
     return digests
 
 

@@ -77,19 +77,19 @@ class Reranker(ABC):
     folder: Path | None = None
 
     @classmethod
-    @abstractmethod
-    def open(cls, index: Path, folder: Path | None, settings: Any) -> Self:
-        """Opens the reranker.
+    def open(cls, _index: Path, _folder: Path | None, _settings: Any) -> Self:
+        """Opens the reranker; one that is not trained and has no settings needs none of the arguments.
 
         Args:
-            index: The index whose candidates it ranks.
-            folder: The folder of a trained reranker, if one is named.
-            settings: An instance of `Settings`.
+            _index: The index whose candidates it ranks.
+            _folder: The folder of a trained reranker, if one is named.
+            _settings: An instance of `Settings`.
 
         Raises:
             SettingsError: There is no trained reranker.
             ModelError: The trained reranker cannot be opened.
         """
+        return cls()
 
     @classmethod
     def place(cls, index: Path, folder: Path | None, settings: Any) -> Path:

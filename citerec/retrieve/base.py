@@ -362,6 +362,7 @@ class Retriever(ABC):
             afterwards, and the list may become shorter than k.
         service: The web service that it asks, which gets words of the text; it needs no index. Empty for all others.
         queries_by: The folder of a static encoder of queries that it uses, if any.
+        index: The index that it was opened on.
     """
 
     name: ClassVar[str]
@@ -371,10 +372,12 @@ class Retriever(ABC):
     service: ClassVar[str] = ""
     queries_by: str | None = None
 
+    def __init__(self, index: Any = None, _settings: Any = None) -> None:
+        self.index: OpenIndex = index
+
     @classmethod
-    @abstractmethod
     def open(cls, index: OpenIndex, settings: Any) -> Self:
-        """Opens the retriever on an index.
+        """Opens the retriever on an index: by default its constructor does that.
 
         Args:
             index: The index: its folder, paper store, manifest and words.
@@ -384,6 +387,7 @@ class Retriever(ABC):
             SettingsError: The index lacks what it needs.
             IndexUnusableError: What it needs is damaged.
         """
+        return cls(index, settings)
 
     @classmethod
     def encode(

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Self
 
 import numpy as np
 
@@ -26,12 +25,8 @@ class DraftRetriever(Retriever):
     name = "draft"
     label = "cited in the draft"
 
-    @classmethod
-    def open(cls, index: OpenIndex, _settings: PartSettings) -> Self:
-        """Opens it on an index, with the vectors of the papers if there are any."""
-        return cls(index)
-
-    def __init__(self, index: OpenIndex) -> None:
+    def __init__(self, index: OpenIndex, settings: PartSettings) -> None:
+        super().__init__(index, settings)
         self._rows = index.rows
         self._vectors = Vectors(index.folder / DENSE) if has_vectors(index.folder / DENSE) else None
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -66,14 +66,9 @@ class LiveRetriever(Retriever):
     filters_itself = True
     looks_up: ClassVar[type[LookUp]]
 
-    @classmethod
-    def open(cls, index: OpenIndex, settings: Any) -> Self:
-        """Opens it; nothing is asked yet."""
-        return cls(index, settings)
-
     def __init__(self, index: OpenIndex, settings: Any) -> None:
+        super().__init__(index, settings)
         self.settings = settings
-        self._index = index
         manners = {name: value for name, value in settings if name in Manners.model_fields}
         self.look_up = self.looks_up(Manners(section=self.name.replace("-", "_"), **manners))
         self._lock = threading.Lock()
@@ -98,13 +93,13 @@ class LiveRetriever(Retriever):
         """
         check_asked(topic, k)
         ranks: dict[str, int] = {}
-        passing = self._index.permitted(self.name, [], filters)
+        passing = self.index.permitted(self.name, [], filters)
         for papers in self._pages(topic, filters):
             others = [paper for paper in papers if not _is_written(paper, topic)]
             for paper_id in self._ids_of(others):
                 ranks.setdefault(paper_id, len(ranks) + 1)
             candidates = [Candidate(one, 1 / rank, None, {self.name: 1 / rank}) for one, rank in ranks.items()]
-            passing = self._index.permitted(self.name, candidates, filters)
+            passing = self.index.permitted(self.name, candidates, filters)
             if len(passing) >= k:
                 break
         return passing[:k]
@@ -113,7 +108,7 @@ class LiveRetriever(Retriever):
         """The ids in the index of papers that the service listed, without those that the index lacks."""
         index_ids = self._index_ids if len(self._index_ids) < _KEPT_IDS else {}
         if new := [paper for paper in papers if paper.paper_id not in index_ids]:
-            index = self._index
+            index = self.index
             by_id = {paper.paper_id: paper for paper in new}
             new_ids = index.take_in(new) if isinstance(index, LiveIndex) else papers_of_index(by_id, index)
             index_ids = {**index_ids, **{paper.paper_id: new_ids.get(paper.paper_id) for paper in new}}

@@ -2,7 +2,7 @@
 
 import pickle
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,15 +18,7 @@ SCORES = {"a": {"900000001": 2.0, "900000002": 3.0, "900000003": 2.0}, "b": {"90
 QRELS = {"a": {"900000001": 1, "900000009": 1}, "b": {"900000004": 1}, "c": {"900000005": 1}}
 
 
-class Opened:
-    """A part without settings."""
-
-    @classmethod
-    def open(cls, *_: Any) -> Self:
-        return cls()
-
-
-class First(Opened, Retriever):
+class First(Retriever):
     name = "first"
     label = "the first paper"
 
@@ -34,7 +26,7 @@ class First(Opened, Retriever):
         return [Candidate("900000001", 1.0)]
 
 
-class Indifferent(Opened, Reranker):
+class Indifferent(Reranker):
     name = "indifferent"
     reads = "nothing"
     depth = 5

@@ -1,6 +1,12 @@
-"""A group's own retriever, reranker, family and metric. On the command line: `citerec … --plugin group.py`."""
+"""A group's own retriever, reranker, family and metric, and their table for a paper.
 
-from citerec import RERANKERS, RETRIEVERS, Candidate, Reranker, Retriever, reranked
+On the command line: `citerec … --plugin group.py`. As a program: `python group.py BEIR_FOLDER OUT_FOLDER`.
+"""
+
+import sys
+from pathlib import Path
+
+from citerec import RERANKERS, RETRIEVERS, Candidate, Index, Reranker, Retriever, evaluate, reranked
 from citerec.diagnostics.families import FAMILIES, Family
 from citerec.evaluation.metrics import MEASURES
 
@@ -13,11 +19,8 @@ class TitleWords(Retriever):
 
     name, label = "title-words", "words of the title"
 
-    @classmethod
-    def open(cls, index, settings):
-        retriever = cls()
-        retriever.titles = {paper.paper_id: set(paper.title.casefold().split()) for paper in index.store.all_papers()}
-        return retriever
+    def __init__(self, index, settings):
+        self.titles = {paper.paper_id: set(paper.title.casefold().split()) for paper in index.store.all_papers()}
 
     def search(self, topic, k, filters=None, prepared=None):
         words = set(topic.text.casefold().split())
@@ -32,10 +35,6 @@ class ShortFirst(Reranker):
 
     name, depth = "short-first", 20
 
-    @classmethod
-    def open(cls, index, folder, settings):
-        return cls()
-
     def rerank(self, topic, candidates, papers, citances, *, explain=0):
         scores = [one.score - 0.01 * len(papers[one.paper_id].title.split()) for one in candidates[: self.depth]]
         return reranked(candidates, scores, self.name)
@@ -49,3 +48,15 @@ FAMILIES.register(
         class_of=lambda facts: "one" if len(facts.context.cited_ids) == 1 else "several",
     )
 )
+
+
+def measure(data, out):
+    """Measures the parts beside BM25 on data in BEIR's form, and writes results, a page and a LaTeX table."""
+    index, systems = Index.build(data, out / "index"), ["bm25", "title-words", "bm25+short-first"]
+    results = evaluate(systems, data, index=index, families="together", metrics="first,recall@10,ndcg_cut_10,P_10")
+    results.write(out / "results")
+    (out / "table.tex").write_text(results.to_latex(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    measure(Path(sys.argv[1]), Path(sys.argv[2]))
