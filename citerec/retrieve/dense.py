@@ -424,9 +424,10 @@ class ProfileRetriever(Retriever):
         last = np.cumsum(numbers) - 1
         has = np.flatnonzero(numbers)
         lengths[has] = self._lengths[pairs[last[has]]]
-        for at in has.tolist() if filters.citing_ids else ():
-            whole = slice(*self._citing.begins[rows[at] : rows[at] + 2].tolist())
-            if not self._citing.mask(Filters(citing_ids=filters.citing_ids), whole).all():
+        if filters.citing_ids:
+            every_owner, every_pair = self._citing.pairs_of(rows, NO_FILTERS)
+            is_left_out = ~self._citing.mask(Filters(citing_ids=filters.citing_ids), every_pair)
+            for at in np.intersect1d(every_owner[is_left_out], has).tolist():
                 lengths[at] = self._length(int(rows[at]), pairs[owners == at])
         scores = ((self._papers.scores(vector, rows) + sums / np.maximum(numbers, 1)) / lengths).round(_DIGITS)
         best, shares = np.full(len(rows), -1, np.int64), np.zeros(len(rows))

@@ -310,16 +310,17 @@ def train_ltr(
     # Only the order counts, so the fused score weighs more in place of trees that weigh less.
     start = round(options.start / options.trust, 2)
 
-    def mrr(scores: Callable[[FeatureRows], Any]) -> float:
-        ranked = [np.argsort(-scores(one.features), kind="stable").tolist() for one in sides["dev"]]
+    rows = np.concatenate([one.features for one in sides["dev"]])
+    ends = np.cumsum([len(one.cited) for one in sides["dev"]])[:-1]
+
+    def mrr(scores: FeatureRows) -> float:
+        ranked = [np.argsort(-part, kind="stable").tolist() for part in np.split(scores, ends)]
         cited = [np.flatnonzero(one.cited).tolist() for one in sides["dev"]]
         return round(mean_scores(cited, ranked, ["mrr@10"])["mrr@10"], 4)
 
-    def learned(rows: FeatureRows) -> Any:
-        return started(rows, start) + trees.predict(rows[:, _columns(features)])
-
+    learned = started(rows, start) + trees.predict(rows[:, _columns(features)])
     dev = {"contexts": len(sides["dev"]), "mrr@10": mrr(learned)}
-    dev["mrr@10 before"] = mrr(lambda rows: rows[:, _columns(["fused"])[0]])
+    dev["mrr@10 before"] = mrr(rows[:, _columns(["fused"])[0]])
     about = asdict(options) | (facts[0] if len(facts) == 1 else {"sources": facts})
     about |= {"seed": seed, "trained_on": learnt_from, "examples": len(sides["train"])}
     about |= {"trees": trees.best_iteration or trees.num_trees()}
