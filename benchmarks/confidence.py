@@ -124,10 +124,10 @@ def show(name: str, corpus: Corpus, curves: Curves) -> None:
     for view, answers in corpus.answers.items():
         events = curves.at(answers.evidence)
         first, ten = answers.right.T
-        at_all = curves.at(answers.taken_out)["fits"]
+        at_all = curves.at(answers.taken_out[first])["fits"]
         lost = np.quantile(events["fits"][first], 0.1)
         ece = [one["ece"] for one in measured(curves, answers).values()]
-        verdicts, out = verdicts_of(curves, answers.evidence), verdicts_of(curves, answers.taken_out)
+        verdicts, out = verdicts_of(curves, answers.evidence), verdicts_of(curves, answers.taken_out[first])
         shares = (
             f"{name} {first[verdicts == name].mean():.2f} of {(verdicts == name).mean():.3f}" for name in VERDICTS
         )
