@@ -53,7 +53,7 @@ class Answers(NamedTuple):
 
     def taken(self, which: Flags) -> Self:
         """Some of the answers."""
-        return self._make(column[which] for column in self)
+        return self._replace(**{name: column[which] for name, column in self._asdict().items()})
 
 
 def answers_of(system: Recommender, topics: Iterable[Topic], seed: int = 0) -> Answers:

@@ -383,17 +383,13 @@ def lengths(prediction: Prediction) -> list[float]:
     return [words, len(sentences_of(prediction.text)), in_sources / words if words and in_sources else math.nan]
 
 
-def novelties(prediction: Prediction) -> list[float]:
-    """`novelty` of a text against the texts and titles of its sources."""
-    return novelty(prediction.text, [text for one in prediction.task.sources for text in (one.title, one.text)])
-
-
-def novelty(text: str, sources: Sequence[str]) -> list[float]:
+def novelty(prediction: Prediction) -> list[float]:
     """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it occurs, that are in no source.
 
-    Citations do not count; NaN if the text is shorter than n words.
+    Sources have a title and a text. Citations do not count; NaN if the text is shorter than n words.
     """
-    terms, of_sources = terms_of(without_anchors(text)), list(map(terms_of, sources))
+    terms = terms_of(without_anchors(prediction.text))
+    of_sources = [terms_of(text) for one in prediction.task.sources for text in (one.title, one.text)]
     shares = []
     for n in NGRAMS:
         in_sources = {gram for one in of_sources for gram in _ngrams(one, n)}
@@ -455,7 +451,7 @@ def _describing(
 
 
 LENGTH = MetricPart("length", _open_length)
-NOVELTY = _describing("novelty", novelties, [f"novelty{n}" for n in NGRAMS], NEW_NGRAMS)
+NOVELTY = _describing("novelty", novelty, [f"novelty{n}" for n in NGRAMS], NEW_NGRAMS)
 _STOPPED = {"stop_words": f"citerec's {len(STOP_WORDS)} function words"}
 GROUNDING = _describing("grounding", grounding, ["grounding_words", "grounding_numbers"], _STOPPED)
 SELF_REFERENCE = _describing("self-reference", self_reference, ["self_reference"], {"keywords": list(KEYWORDS)})
