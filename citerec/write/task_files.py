@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from pydantic import TypeAdapter
@@ -36,16 +36,18 @@ _OF_TASK = ("id", "dataset", "input", "target", "source", "sources")
 _OF_PAPER = ("paper_id", "title", "authors")
 
 
-class TaskFormat(Protocol):
-    """The records of a published data set, in a shape of its own."""
+class TaskFormat(NamedTuple):
+    """The records of a published data set, in a shape of its own.
+
+    Attributes:
+        recognises: Whether a record has this shape.
+        parse: Makes a task of a record, with the full texts of its papers if the record has them. Errors, and arguments
+            but `full_texts`, are those of `parse_task`.
+    """
 
     name: str
-
-    def recognises(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record has this shape."""
-
-    def parse(self, record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:
-        """A task with the full texts of its papers if the record has them; errors as for `parse_task`."""
+    recognises: Callable[[Mapping[str, Any]], object]
+    parse: Callable[..., TextTask]
 
 
 TASK_FORMATS: Registry[TaskFormat] = Registry("task format", {})
