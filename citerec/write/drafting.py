@@ -274,7 +274,7 @@ def tasks_with_input(
     if input_name is None:
         return itertools.islice(read_tasks(path), start, stop)
     of_cited, of_citing = INPUTS[input_name]
-    is_whole = needs_full_texts(input_name)
+    is_whole = of_cited in WHOLE or of_citing in WHOLE
     named = itertools.islice(read_tasks(path), stop) if full_texts and is_whole else ()
     ids = {one for task in named for one in (task.citing_id, *(source.paper_id for source in task.sources)) if one}
     texts = FullTexts(full_texts if is_whole else (), ids, note)
@@ -291,11 +291,6 @@ def tasks_with_input(
             "Give S2ORC files that hold these papers: --full-texts PATH; or a file of OARelatedWork with full texts.",
         )
     return (with_input(task, input_name) for task in itertools.islice(tasks(), start, stop))
-
-
-def needs_full_texts(input_name: str) -> bool:
-    """Whether an input is made from full texts."""
-    return any(part in WHOLE for part in INPUTS[input_name])
 
 
 class FullTexts:
@@ -388,11 +383,12 @@ def related_work_task(
     """
     target_id, abstract = (target.paper_id, target.abstract or "") if target else ("", "")
     task = TextTask("", tuple(map(Source.of, papers)), citing=abstract, extra={"citing_id": target_id})
-    if needs_full_texts(input_name):
+    of_cited, of_citing = INPUTS[input_name]
+    if of_cited in WHOLE or of_citing in WHOLE:
         if not full_texts:
             raise InputError(f"--input {input_name} needs full texts", "Give S2ORC files: --full-texts PATH")
-        ids = {paper.paper_id for paper in papers if INPUTS[input_name].cited in WHOLE}
-        if INPUTS[input_name].citing in WHOLE or sees_target(input_name):
+        ids = {paper.paper_id for paper in papers if of_cited in WHOLE}
+        if of_citing in WHOLE or sees_target(input_name):
             if target is None:
                 raise InputError(f"--input {input_name} needs the paper that you write", "Name it: --target ID")
             ids.add(target_id)
