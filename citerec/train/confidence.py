@@ -140,17 +140,14 @@ def _curve(curves: Curves, positive: Sequence[Floats], negative: Sequence[Floats
     return Curve(weights=tuple(regression.coef_[0].tolist()), constant=float(regression.intercept_[0]))
 
 
-def measured(curves: Curves, answers: Answers) -> dict[str, dict[str, float]]:
-    """How well the probabilities of each event of `EVENTS` fit some answers."""
-    return _reliabilities(_probabilities(curves, answers), answers.right)
-
-
-def _probabilities(curves: Curves, answers: Answers) -> Floats:
+def probabilities_of(curves: Curves, answers: Answers) -> Floats:
+    """The probabilities of the events of `EVENTS` for some answers, (answers, 2)."""
     events = curves.at(answers.evidence)
     return np.stack([events["first"], np.maximum(events["first"], events["among_ten"])], axis=1)
 
 
-def _reliabilities(probabilities: Floats, right: Flags) -> dict[str, dict[str, float]]:
+def measured(probabilities: Floats, right: Flags) -> dict[str, dict[str, float]]:
+    """How well the probabilities of each event of `EVENTS` fit some answers; both are (answers, 2)."""
     of_events = [reliability(one, outcomes) for one, outcomes in zip(probabilities.T, right.T, strict=True)]
     return {
         event: {"n": one.n, **{name: round(getattr(one, name), 4) for name in ("right", "ece", "brier")}}
@@ -197,7 +194,7 @@ def train_confidence(
     probabilities = np.empty(answers.right.shape)
     for fold in range(_FOLDS):
         own = answers.papers % _FOLDS == fold
-        probabilities[own] = _probabilities(fitted([answers.taken(~own)]), answers.taken(own))
+        probabilities[own] = probabilities_of(fitted([answers.taken(~own)]), answers.taken(own))
     training = {
         "contexts": choice.path.name,
         "fitted_on": len(answers.right),
@@ -213,7 +210,7 @@ def train_confidence(
         made_for=made_for,
         evidence=tuple(EVIDENCE),
         training=training,
-        measured=_reliabilities(probabilities, answers.right),
+        measured=measured(probabilities, answers.right),
     )
     return write_model(CALIBRATION, out, manifest, Provenance.of(drawn), lambda _: None)
 

@@ -228,7 +228,7 @@ class Training:
         """
         from citerec.train.trainer import LossTrainer
 
-        return LossTrainer(learner, self.schedule, self.folder, self.on_progress, self.note).fit()
+        return LossTrainer(learner, self).fit()
 
     def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:
         """The manifest's fields about the training; `but` are options that are not among them."""
