@@ -451,14 +451,6 @@ def _text_of(name: str) -> str:
         return name
 
 
-class Done(NamedTuple):
-    """How many texts were written, how many of them are empty, and how many cite no source."""
-
-    texts: int
-    empty: int
-    flagged: int
-
-
 def write_batch(
     path: Path,
     writer: Writer,
@@ -469,7 +461,7 @@ def write_batch(
     limit: int | None = None,
     note: Note = no_note,
     on_progress: Progress = no_progress,
-) -> Done:
+) -> tuple[int, int, int]:
     """Writes a text for each task of a file; if it was stopped, it continues.
 
     Args:
@@ -482,6 +474,9 @@ def write_batch(
         limit: How many tasks at most.
         note: Called for each line of full texts that cannot be read.
         on_progress: Called after each text.
+
+    Returns:
+        How many texts were written, how many of them are empty, and how many cite what is no source.
 
     Raises:
         SourceError: The tasks cannot be read.
@@ -513,4 +508,4 @@ def write_batch(
         record = orjson.loads(line)
         empty += not record["prediction"].strip()
         flagged += any(sentence["unknown"] for sentence in record.get("sentences", ()))
-    return Done(whole, empty, flagged)
+    return whole, empty, flagged

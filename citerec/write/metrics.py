@@ -34,8 +34,6 @@ Pair = tuple[str, str]
 """A text, and what it is compared with."""
 References = Literal["best", "first"]
 """Which target counts if a task has several: `over_references`."""
-RougeL = Literal["sentence", "summary"]
-"""Whether ROUGE-L takes a text as one sequence of words, or sentence by sentence."""
 CitedWorks = Literal["sources", "named"]
 """Which cited works count: sources only, or all that have an identifier or a title."""
 Sentences = Literal["all", "citebench"]
@@ -168,7 +166,8 @@ class MetricOptions:
     Attributes:
         stemming: Whether ROUGE stems words (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
             three points.
-        rouge_l: How ROUGE-L takes a text; with `summary` (`sentences_of`) its column is `rougeLsum`.
+        rouge_l: Whether ROUGE-L takes a text as one sequence of words, or (`summary`) sentence by sentence
+            (`sentences_of`); its column is `rougeLsum` then.
         references: Which target counts if there are several: `over_references`.
         bertscore_model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer
             and the baseline of a model by its name; a folder is taken for the model whose name it has.
@@ -185,7 +184,7 @@ class MetricOptions:
     """
 
     stemming: bool = False
-    rouge_l: RougeL = "sentence"
+    rouge_l: Literal["sentence", "summary"] = "sentence"
     references: References = "best"
     bertscore_model: str | None = None
     bertscore_layer: Positive | None = None

@@ -171,8 +171,7 @@ def _read(
     """The items of a file, each with a name of its own."""
     with reading.read_failures(path), path.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"  # whatever its name
-    records = enumerate(_parquet_rows(path), 1) if is_parquet else written_records(path)
-    kind = "row" if is_parquet else "record" if _is_list(path) else "line"
+    kind, records = ("row", enumerate(_parquet_rows(path), 1)) if is_parquet else written_records(path)
     seen: set[tuple[str, ...]] = set()
     for number, raw in records:
         item = reading.parsed(raw, partial(parse, default_id=f"{kind}-{number}"))
@@ -186,21 +185,16 @@ def _read(
         raise SourceError(f"{path} is empty", "Give a file with one record per line.")
 
 
-def _is_list(path: Path) -> bool:
-    """Whether a file is one JSON list, as in CiteBench, rather than JSON Lines."""
-    first = next(reading.raw_lines(path, longest=FULL_TEXT_BYTES), None)
-    return first is not None and first[1].lstrip().startswith(b"[")
-
-
-def written_records(path: Path) -> Iterator[tuple[int, Any]]:
-    """The records of a JSON file as they are written, each with its line, or with its number in the list.
+def written_records(path: Path) -> tuple[str, Iterator[tuple[int, Any]]]:
+    """The records of a JSON file as they are written: a "record" of one list with its number, or a "line" with its own.
 
     Raises:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
     """
-    if _is_list(path):
-        return ((number, raw) for number, (_, raw) in enumerate(reading.list_values(path, JSON_REMEDY), 1))
-    return ((number, raw) for number, raw, _ in reading.raw_lines(path, longest=FULL_TEXT_BYTES))
+    first = next(reading.raw_lines(path, longest=FULL_TEXT_BYTES), None)
+    if first is not None and first[1].lstrip().startswith(b"["):  # as in CiteBench
+        return "record", ((number, raw) for number, (_, raw) in enumerate(reading.list_values(path, JSON_REMEDY), 1))
+    return "line", ((number, raw) for number, raw, _ in reading.raw_lines(path, longest=FULL_TEXT_BYTES))
 
 
 def _parquet_rows(path: Path) -> Iterator[bytes]:

@@ -35,8 +35,6 @@ _COUNTED = ["sources", "source_words", "target_words", "compression", "paragraph
 _SPREADS = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
 
 CountTokens = Callable[[Sequence[str]], list[int]]
-Pairs = npt.NDArray[np.int64]
-"""Pairs × 2: a row of the first texts and one of the second."""
 
 
 def describe(tasks: Iterable[TextTask]) -> pd.DataFrame:
@@ -190,8 +188,8 @@ def tfidf(texts: Iterable[str]) -> csr_array:
 
 def near_pairs(
     first: csr_array, second: csr_array | None, cosine: float, on_progress: Callable[[int, int], None]
-) -> Pairs:
-    """The pairs of rows whose cosine is higher than a threshold.
+) -> npt.NDArray[np.int64]:
+    """The pairs of rows whose cosine is higher than a threshold, pairs × 2: one of the first texts, one of the second.
 
     Args:
         first: Vectors of length 1, or 0; by row.
