@@ -4,7 +4,7 @@ import functools
 import itertools
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,12 +20,10 @@ from citerec.drafts.filling import Filling, as_source
 from citerec.errors import InputError, SourceError, WriterError
 from citerec.files.hashing import digest_of, identity
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.files.registry import Registry
 from citerec.files.text import names_in, one_line, printable, replaced
 from citerec.files.writing import beside, write_failures
 from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.anchors import UNKNOWN, marked, surnames
-from citerec.write.metrics import TEXT_METRICS
 from citerec.write.task_files import prediction_record, read_tasks, sentence_records, settings_record
 from citerec.write.tasks import (
     INPUTS,
@@ -146,55 +144,6 @@ def tldrs(papers: Iterable[Paper], writer: Writer, *, rewrite: bool = False) -> 
         is_own = paper.paper_id not in texts
         text = paper.tldr if is_own else texts[paper.paper_id] or None
         yield Tldr(paper, text, None if text is None else "corpus" if is_own else writer.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """Metrics and options in the registry, as the code of a paper's authors has them.
-
-    `open_metrics(**PRESETS["citebench"].arguments())` opens the metrics, and `used` says for results what was used.
-
-    Attributes:
-        name: Its name.
-        source: The paper and the files of its authors' code that the settings come from.
-        options: Every one of `MetricOptions` that a metric of the preset depends on.
-        metrics: The metrics. Those that need a tagger are computed only if one is given.
-    """
-
-    name: str
-    source: str
-    options: Mapping[str, Any]
-    metrics: tuple[str, ...]
-
-    def arguments(self, **by_hand: Any) -> dict[str, Any]:
-        """The arguments of `open_metrics`.
-
-        Args:
-            by_hand: Arguments of `open_metrics` that win over the preset's: `names` or `MetricOptions`.
-        """
-        taggers = by_hand.get("taggers", {})
-        names = [name for name in self.metrics if not TEXT_METRICS[name].needs_tagger or name in taggers]
-        return {"names": names, **self.options, **by_hand}
-
-    def used(self, **by_hand: Any) -> dict[str, Any]:
-        """The preset as results name it, with what was used in its place.
-
-        Args:
-            by_hand: As for `arguments`.
-
-        Returns:
-            As JSON: `name`; `source`; `settings`, the metrics and options that were used; and `differs`, the preset's
-            own values of those that are others.
-        """
-        options = self.arguments(**by_hand)
-        own = {"metrics": list(self.metrics), **self.options}
-        settings = {"metrics": list(dict.fromkeys(options["names"])), **{name: options[name] for name in self.options}}
-        differs = {name: value for name, value in own.items() if settings[name] != value}
-        return {"name": self.name, "source": self.source, "settings": settings, "differs": differs}
-
-
-PRESETS: Registry[Preset] = Registry("preset", {})
-"""The settings of papers: each stands in the folder of its paper."""
 
 
 _ALIKE = 0.15  # share of the words of two papers that both have, from which they stand together (ours)

@@ -18,8 +18,7 @@ from citerec.errors import InputError
 from citerec.files.progress import Progress
 from citerec.models.find import find_model, model_identity
 from citerec.write.anchors import with_bare_spans
-from citerec.write.drafting import Preset
-from citerec.write.metrics import CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
+from citerec.write.metrics import CorpusMetric, MeanOver, MetricOptions, MetricPart, Preset, Sentences
 from citerec.write.tasks import Prediction, sentences_by
 
 _CITATION = re.compile(r"\[\d\]")  # of one digit, as there

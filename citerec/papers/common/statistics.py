@@ -22,8 +22,7 @@ from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
 from citerec.papers.common.reproduce import Measured, Reproduction, find, metrics_here, published
 from citerec.write.anchors import without_anchors
-from citerec.write.drafting import PRESETS
-from citerec.write.metrics import NEW_NGRAMS, NGRAMS, WORDS, novelty, open_metrics, refers_to_itself
+from citerec.write.metrics import NEW_NGRAMS, NGRAMS, PRESETS, WORDS, novelty, open_metrics, refers_to_itself
 from citerec.write.task_files import input_of, read_prediction_file, read_tasks
 from citerec.write.tasks import Prediction, TextTask, sentences_of, words_of
 
