@@ -40,7 +40,7 @@ from citerec.records import MARKER, Confidence, Context
 from citerec.retrieve.base import Floats
 from citerec.settings import shipped
 from citerec.systems import Recipe
-from citerec.train.confidence import Answers, answers_of, fitted, measured
+from citerec.train.confidence import Answers, answers_of, fitted, measured, probabilities_of
 from citerec.train.groups import write_model
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -124,10 +124,10 @@ def show(name: str, corpus: Corpus, curves: Curves) -> None:
     for view, answers in corpus.answers.items():
         events = curves.at(answers.evidence)
         first, ten = answers.right.T
-        at_all = curves.at(answers.taken_out)["fits"]
+        at_all = curves.at(answers.taken_out[first])["fits"]
         lost = np.quantile(events["fits"][first], 0.1)
-        ece = [one["ece"] for one in measured(curves, answers).values()]
-        verdicts, out = verdicts_of(curves, answers.evidence), verdicts_of(curves, answers.taken_out)
+        ece = [one["ece"] for one in measured(probabilities_of(curves, answers), answers.right).values()]
+        verdicts, out = verdicts_of(curves, answers.evidence), verdicts_of(curves, answers.taken_out[first])
         shares = (
             f"{name} {first[verdicts == name].mean():.2f} of {(verdicts == name).mean():.3f}" for name in VERDICTS
         )

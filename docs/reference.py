@@ -22,7 +22,7 @@ _REGISTRIES = {
     "citerec.rerank.base:RERANKERS": "[How papers are found](../retrieval.md#learning-to-rank)",
     "citerec.diagnostics.families:FAMILIES": "[Diagnostic sets](../diagnostics.md#the-families)",
     "citerec.write.metrics:TEXT_METRICS": "[Measure texts](../texts.md#metrics)",
-    "citerec.write.drafting:PRESETS": "[Measure texts](../texts.md#presets)",
+    "citerec.write.metrics:PRESETS": "[Measure texts](../texts.md#presets)",
     "citerec.write.task_files:TASK_FORMATS": "[Formats](../formats.md#tasks-and-texts)",
     "citerec.write.writers.base:WRITERS": "[Write texts](../writing.md#writers)",
     "citerec.drafts.check:CHECKS": "[Check](../checking.md)",

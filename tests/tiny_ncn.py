@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from citerec.papers.diagnostic.ncn import Ncn, Sizes, Vocabulary, names_of, words_of
+from citerec.papers.diagnostic.ncn import Manifest, Ncn, Sizes, Vocabulary, names_of, words_of
 from citerec.records import Paper
 
 TINY = Sizes(
@@ -32,7 +32,7 @@ def tiny_ncn(papers: Iterable[Paper], texts: Iterable[str]) -> Ncn:
     }
     words = {kind: Vocabulary.of(found + found, TINY.vocabulary) for kind, found in counts.items()}
     torch.manual_seed(0)
-    return Ncn(TINY, words).eval()
+    return Ncn(Manifest(sizes=TINY), words).eval()
 
 
 def write_tiny_ncn(folder: Path, papers: Iterable[Paper], texts: Iterable[str], weight: float = 1.0) -> Path:

@@ -187,12 +187,12 @@ def table_of(records: Sequence[Mapping[str, Any]], decimals: str = ".3f") -> "Ta
     return Table(columns, [list(record.values()) for record in records])
 
 
-def note_set_aside(done: Any) -> None:
-    """Prints how many parts of full texts could not be used: `bad` and `faults`, listed in `quarantine`."""
-    if done.quarantine:
+def note_set_aside(bad: int, faults: int, quarantine: object) -> None:
+    """Prints how many parts of full texts could not be used, if any, and which file lists them."""
+    if bad or faults:
         note(
-            f"Set aside: {done.bad:,} lines that are not full texts, {done.faults:,} annotations that do not fit their "
-            f"text. See {done.quarantine}"
+            f"Set aside: {bad:,} lines that are not full texts, {faults:,} annotations that do not fit their text. "
+            f"See {quarantine}"
         )
 
 

@@ -87,4 +87,4 @@ def extract(
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"
     say(f"{out}: {counted(extracted.contexts, 'context')} of {seen}.", counts_table(extracted.outcomes))
-    note_set_aside(extracted)
+    note_set_aside(extracted.bad, extracted.faults, extracted.quarantine)

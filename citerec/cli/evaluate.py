@@ -177,8 +177,7 @@ def eval_text(
     """
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
-    from citerec.write.drafting import PRESETS
-    from citerec.write.metrics import DEFAULT_METRICS, MetricOptions, open_metrics
+    from citerec.write.metrics import DEFAULT_METRICS, PRESETS, MetricOptions, open_metrics
 
     settings = tuning.settings(MetricOptions)
     chosen = settings.of(MetricOptions)

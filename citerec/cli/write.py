@@ -199,7 +199,7 @@ def batch(
     options.refuse_without("--input", input_name, full_texts=full_texts or None)
     writer = writing.opened(kind)
     with progress_bar() as on_progress:
-        done = drafting.write_batch(
+        texts, empty, flagged = drafting.write_batch(
             tasks,
             writer,
             out,
@@ -209,9 +209,9 @@ def batch(
             note=note,
             on_progress=on_progress,
         )
-    empty = f" Empty: {done.empty:,}." if done.empty else ""
-    flagged = f" Citing papers that they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
-    say(f"{out}: {counted(done.texts, 'text')} by {writer.name}.{empty}{flagged}")
+    blank = f" Empty: {empty:,}." if empty else ""
+    unknown = f" Citing papers that they were not given: {flagged:,} (see `unknown`)." if flagged else ""
+    say(f"{out}: {counted(texts, 'text')} by {writer.name}.{blank}{unknown}")
     if writer.is_oracle:
         note(f"{writer.name} looks at the targets: an upper bound, not a system.")
     _tell_oracle(input_name)

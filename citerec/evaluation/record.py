@@ -265,7 +265,7 @@ class Record(_Part):
         k: How many hits of each context counted; 0 for texts.
         columns: The metrics; charts show the first one first.
         settings: For texts the settings of each metric.
-        preset: For texts the preset that was used, as `citerec.write.drafting.Preset.used` says it.
+        preset: For texts the preset that was used, as `citerec.write.metrics.Preset.used` says it.
         families: The families, by name.
         systems: The systems, by name, in the order given.
         seed: Seed of all random numbers.

@@ -42,7 +42,8 @@ class Answers(NamedTuple):
         evidence: Of each answer, (answers, pieces); NaN where it is missing.
         right: Whether its first paper is right, and whether one of the first ten is, (answers, 2).
         papers: A random number of each context's citing paper, (answers,).
-        taken_out: The evidence of the answers to the contexts whose first paper is right, without what they cite.
+        taken_out: The evidence of the answers without what their contexts cite, (answers, pieces); NaN unless the first
+            paper is right.
     """
 
     evidence: Floats
@@ -51,13 +52,8 @@ class Answers(NamedTuple):
     taken_out: Floats
 
     def taken(self, which: Flags) -> Self:
-        """Some of the answers; `taken_out` is of the same contexts."""
-        return self._replace(
-            evidence=self.evidence[which],
-            right=self.right[which],
-            papers=self.papers[which],
-            taken_out=self.taken_out[which[self.right[:, 0]]],
-        )
+        """Some of the answers."""
+        return self._replace(**{name: column[which] for name, column in self._asdict().items()})
 
 
 def answers_of(system: Recommender, topics: Iterable[Topic], seed: int = 0) -> Answers:
@@ -74,13 +70,14 @@ def answers_of(system: Recommender, topics: Iterable[Topic], seed: int = 0) -> A
         evidence.append(system.evidence(topic, candidates))
         right.append((is_cited[0], is_cited.any()))
         papers.append(hash_sample(seed, citing_name(context.citing_id, context.citing_key) or context.context_id) >> 1)
+        taken_out.append(np.full(len(EVIDENCE), np.nan))
         if is_cited[0]:
             cited = context.cited_ids
             before = None if topic.cited_before is None else tuple(x for x in topic.cited_before if x not in cited)
             left = tuple(paper for paper in topic.cited if paper.paper_id not in cited)
             without = replace(topic, cited_before=before, cited=left)
-            others = _searched(system, without, Filters(exclude=cited))
-            taken_out.append(system.evidence(without, others) if others else np.full(len(EVIDENCE), np.nan))
+            if others := _searched(system, without, Filters(exclude=cited)):
+                taken_out[-1] = system.evidence(without, others)
     return Answers(
         np.array(evidence, np.float64).reshape(-1, len(EVIDENCE)),
         np.array(right, bool).reshape(-1, 2),
@@ -115,7 +112,7 @@ def fitted(groups: Sequence[Answers], others: Sequence[tuple[Floats, Floats]] = 
     events = {
         "first": (right, [one.evidence[~one.right[:, 0]] for one in groups]),
         "among_ten": tuple([one.evidence[one.right[:, 1] == is_right] for one in groups] for is_right in (True, False)),
-        "fits": (right, [one.taken_out for one in groups]),
+        "fits": (right, [one.taken_out[one.right[:, 0]] for one in groups]),
     }
     if others:
         events["about"] = ([one.evidence for one in groups] + [ours for ours, _ in others], [one for _, one in others])
@@ -143,17 +140,14 @@ def _curve(curves: Curves, positive: Sequence[Floats], negative: Sequence[Floats
     return Curve(weights=tuple(regression.coef_[0].tolist()), constant=float(regression.intercept_[0]))
 
 
-def measured(curves: Curves, answers: Answers) -> dict[str, dict[str, float]]:
-    """How well the probabilities of each event of `EVENTS` fit some answers."""
-    return _reliabilities(_probabilities(curves, answers), answers.right)
-
-
-def _probabilities(curves: Curves, answers: Answers) -> Floats:
+def probabilities_of(curves: Curves, answers: Answers) -> Floats:
+    """The probabilities of the events of `EVENTS` for some answers, (answers, 2)."""
     events = curves.at(answers.evidence)
     return np.stack([events["first"], np.maximum(events["first"], events["among_ten"])], axis=1)
 
 
-def _reliabilities(probabilities: Floats, right: Flags) -> dict[str, dict[str, float]]:
+def measured(probabilities: Floats, right: Flags) -> dict[str, dict[str, float]]:
+    """How well the probabilities of each event of `EVENTS` fit some answers; both are (answers, 2)."""
     of_events = [reliability(one, outcomes) for one, outcomes in zip(probabilities.T, right.T, strict=True)]
     return {
         event: {"n": one.n, **{name: round(getattr(one, name), 4) for name in ("right", "ece", "brier")}}
@@ -200,7 +194,7 @@ def train_confidence(
     probabilities = np.empty(answers.right.shape)
     for fold in range(_FOLDS):
         own = answers.papers % _FOLDS == fold
-        probabilities[own] = _probabilities(fitted([answers.taken(~own)]), answers.taken(own))
+        probabilities[own] = probabilities_of(fitted([answers.taken(~own)]), answers.taken(own))
     training = {
         "contexts": choice.path.name,
         "fitted_on": len(answers.right),
@@ -216,7 +210,7 @@ def train_confidence(
         made_for=made_for,
         evidence=tuple(EVIDENCE),
         training=training,
-        measured=_reliabilities(probabilities, answers.right),
+        measured=measured(probabilities, answers.right),
     )
     return write_model(CALIBRATION, out, manifest, Provenance.of(drawn), lambda _: None)
 

@@ -42,7 +42,6 @@ from citerec.records import Context, Paper
 from citerec.rerank import cross_encoder
 from citerec.rerank.base import citance_texts, standardised
 from citerec.rerank.cross_encoder import MODEL_DIRECTORY, CrossEncoder, Pair, Scores, TextOptions, pair_of
-from citerec.retrieve.base import Candidate
 from citerec.retrieve.dense import QUERIES, manifest_of_static
 from citerec.settings import Amount, Positive, Share
 from citerec.train import groups as shared
@@ -120,11 +119,11 @@ def _cross_encoder_learner(reader: CrossEncoder, groups: GroupTraining, options:
     """A cross-encoder, and the groups from which it learns."""
     random, store = np.random.default_rng((groups.schedule.seed, 1)), groups.recommender.store
 
-    def pairs_of(group: Group, candidates: Sequence[Candidate]) -> list[Pair]:
-        """The context of a group with some candidates; the rank of a cited paper that was not found is the last."""
+    def pairs_of(group: Group, paper_ids: Sequence[str]) -> list[Pair]:
+        """The context of a group with some papers; the rank of a cited paper that was not found is the last."""
         (topic,) = groups.recommender.topics([group.context])
-        paper_ids = [candidate.paper_id for candidate in candidates]
-        papers, citances = store.papers(paper_ids), citance_texts(store, candidates)
+        papers = store.papers(paper_ids)
+        citances = citance_texts(store, (one for one in group.candidates if one.paper_id in papers))
         ranks = {candidate.paper_id: rank for rank, candidate in enumerate(group.candidates, 1)}
         last = len(group.candidates) + 1
         return [pair_of(topic, papers[one], citances.get(one), options.text, ranks.get(one, last)) for one in paper_ids]
@@ -134,7 +133,7 @@ def _cross_encoder_learner(reader: CrossEncoder, groups: GroupTraining, options:
         group = groups.train[number]
         negatives = group.negatives()
         places = random.permutation(len(negatives))[: options.negatives]
-        return pairs_of(group, [group.positive(group.gold[slot]), *(negatives[place] for place in places)])
+        return pairs_of(group, [group.gold[slot], *(negatives[place] for place in places)])
 
     def loss(logits: Any) -> Any:
         """The loss of one group, whose first pair is the cited paper."""
@@ -155,7 +154,8 @@ def _cross_encoder_learner(reader: CrossEncoder, groups: GroupTraining, options:
         measured = []
         for number, group in enumerate(groups.dev):
             groups.on_progress("measuring", number, len(groups.dev))
-            measured.append((group, reader.scores(pairs_of(group, group.candidates[: options.depth]))))
+            paper_ids = [candidate.paper_id for candidate in group.candidates[: options.depth]]
+            measured.append((group, reader.scores(pairs_of(group, paper_ids))))
         return tuned(measured)
 
     return Learner(reader.model, options.batch, groups.examples, losses, evaluate)
@@ -278,7 +278,7 @@ def _encoder_learner(model: Any, groups: GroupTraining, options: EncoderOptions)
             negatives = group.negatives(cited) or group.negatives()
             # If there are too few, some are used twice.
             drawn = np.resize(random.permutation(len(negatives)), options.negatives)
-            paper_ids = [group.gold[slot], *(negatives[place].paper_id for place in drawn)]
+            paper_ids = [group.gold[slot], *(negatives[place] for place in drawn)]
             papers = store.papers(paper_ids)
             yield [topic_of(group.context).passage, *(paper_text(papers[paper_id]) for paper_id in paper_ids)]
 

@@ -228,7 +228,7 @@ class Training:
         """
         from citerec.train.trainer import LossTrainer
 
-        return LossTrainer(learner, self.schedule, self.folder, self.on_progress, self.note).fit()
+        return LossTrainer(learner, self).fit()
 
     def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:
         """The manifest's fields about the training; `but` are options that are not among them."""
@@ -321,15 +321,10 @@ class Group(NamedTuple):
     gold: tuple[str, ...]
     candidates: tuple[Candidate, ...]
 
-    def positive(self, paper_id: str) -> Candidate:
-        """A cited paper as the search found it, or without score and citance."""
-        matches = (candidate for candidate in self.candidates if candidate.paper_id == paper_id)
-        return next(matches, Candidate(paper_id, 0.0))
-
-    def negatives(self, but: Iterable[str] = ()) -> list[Candidate]:
-        """The candidates that are not cited, and not in `but`."""
+    def negatives(self, but: Iterable[str] = ()) -> list[str]:
+        """The ids of the candidates that are not cited, and not in `but`."""
         out = {*self.gold, *but}
-        return [candidate for candidate in self.candidates if candidate.paper_id not in out]
+        return [candidate.paper_id for candidate in self.candidates if candidate.paper_id not in out]
 
 
 def mine_groups(

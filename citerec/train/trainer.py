@@ -11,10 +11,9 @@ from safetensors.torch import load_model, save_model
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from citerec.errors import BuildError
-from citerec.files.progress import Note, Progress
 from citerec.files.writing import writing_file
 from citerec.models.find import quiet_libraries
-from citerec.train.groups import Learner, Schedule, TrainingRecord
+from citerec.train.groups import Learner, Training, TrainingRecord
 
 BETAS = (0.9, 0.99)
 """Lion's shares of the momentum in a step, and in the next momentum: the paper's defaults."""
@@ -30,15 +29,12 @@ class LossTrainer(Trainer):
 
     Args:
         learner: The model and what it learns from.
-        schedule: How long, and how fast.
-        folder: The folder of the checkpoints, which must be of the same training.
-        on_progress: Called as the work goes on.
-        note: Called with a line about each dev value.
+        training: The training under way.
     """
 
-    def __init__(self, learner: Learner, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> None:
-        self._learner, self._schedule, self._folder = learner, schedule, folder
-        self._on_progress, self._note = on_progress, note
+    def __init__(self, learner: Learner, training: Training) -> None:
+        self._learner, self._training = learner, training
+        schedule, folder = training.schedule, training.folder
         device = next(learner.model.parameters()).device
         self._checkpoints = sorted(folder.glob(f"checkpoint-*/{_LAST_WRITTEN}"), key=lambda one: one.stat().st_mtime_ns)
         arguments = TrainingArguments(
@@ -73,8 +69,8 @@ class LossTrainer(Trainer):
         """Trains a model, or continues its training; `Training.fit`."""
         with quiet_libraries():
             self.train(resume_from_checkpoint=str(self._checkpoints[-1].parent) if self._checkpoints else None)
-        self._on_progress("training", self.state.max_steps, self.state.max_steps)
-        load_model(self._learner.model, self._folder / _BEST)
+        self._training.on_progress("training", self.state.max_steps, self.state.max_steps)
+        load_model(self._learner.model, self._training.folder / _BEST)
         self._learner.model.eval()
         values = self._history("eval_value")
         best_step = max(values, key=lambda step: values[step])
@@ -89,7 +85,7 @@ class LossTrainer(Trainer):
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:  # noqa: ARG002
         """Adds the gradients of a step, part by part; returns its loss. Says when the trainer measures and saves."""
         done, steps = self.state.global_step, self.state.max_steps
-        self._on_progress("training", done, steps)
+        self._training.on_progress("training", done, steps)
         model.train()
         total = torch.zeros((), device=self.args.device)
         for loss in self._learner.losses(inputs["examples"]):
@@ -99,7 +95,7 @@ class LossTrainer(Trainer):
             fault = f"the loss of step {done + 1} is {total.item()}"
             raise BuildError(fault, "Give a lower learning rate: -c learning_rate=NUMBER")
         # So many times in all, and after the last step; each dev value makes a checkpoint.
-        if done + 1 == steps or (done + 1) % math.ceil(steps / self._schedule.evaluations) == 0:
+        if done + 1 == steps or (done + 1) % math.ceil(steps / self._training.schedule.evaluations) == 0:
             self.control.should_log = self.control.should_evaluate = self.control.should_save = True
         return total
 
@@ -110,11 +106,11 @@ class LossTrainer(Trainer):
         earlier = list(self._history("eval_value").values())
         is_best = not earlier or value > max(earlier)
         if is_best:
-            with writing_file(self._folder / _BEST) as partial:
+            with writing_file(self._training.folder / _BEST) as partial:
                 save_model(self._learner.model, str(partial))
-        elif len(earlier) - earlier.index(max(earlier)) >= self._schedule.patience:
+        elif len(earlier) - earlier.index(max(earlier)) >= self._training.schedule.patience:
             self.control.should_training_stop = True
-        self._note(f"step {self.state.global_step:,}: dev {value:.4f}{', the best so far' if is_best else ''}")
+        self._training.note(f"step {self.state.global_step:,}: dev {value:.4f}{', the best so far' if is_best else ''}")
         self.log({"eval_value": value, "eval_results": results})  # type: ignore[dict-item]
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, {"eval_value": value})
         return {"eval_value": value}

@@ -4,7 +4,7 @@ import functools
 import itertools
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,12 +20,10 @@ from citerec.drafts.filling import Filling, as_source
 from citerec.errors import InputError, SourceError, WriterError
 from citerec.files.hashing import digest_of, identity
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.files.registry import Registry
 from citerec.files.text import names_in, one_line, printable, replaced
 from citerec.files.writing import beside, write_failures
 from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.anchors import UNKNOWN, marked, surnames
-from citerec.write.metrics import TEXT_METRICS
 from citerec.write.task_files import prediction_record, read_tasks, sentence_records, settings_record
 from citerec.write.tasks import (
     INPUTS,
@@ -148,55 +146,6 @@ def tldrs(papers: Iterable[Paper], writer: Writer, *, rewrite: bool = False) -> 
         yield Tldr(paper, text, None if text is None else "corpus" if is_own else writer.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """Metrics and options in the registry, as the code of a paper's authors has them.
-
-    `open_metrics(**PRESETS["citebench"].arguments())` opens the metrics, and `used` says for results what was used.
-
-    Attributes:
-        name: Its name.
-        source: The paper and the files of its authors' code that the settings come from.
-        options: Every one of `MetricOptions` that a metric of the preset depends on.
-        metrics: The metrics. Those that need a tagger are computed only if one is given.
-    """
-
-    name: str
-    source: str
-    options: Mapping[str, Any]
-    metrics: tuple[str, ...]
-
-    def arguments(self, **by_hand: Any) -> dict[str, Any]:
-        """The arguments of `open_metrics`.
-
-        Args:
-            by_hand: Arguments of `open_metrics` that win over the preset's: `names` or `MetricOptions`.
-        """
-        taggers = by_hand.get("taggers", {})
-        names = [name for name in self.metrics if not TEXT_METRICS[name].needs_tagger or name in taggers]
-        return {"names": names, **self.options, **by_hand}
-
-    def used(self, **by_hand: Any) -> dict[str, Any]:
-        """The preset as results name it, with what was used in its place.
-
-        Args:
-            by_hand: As for `arguments`.
-
-        Returns:
-            As JSON: `name`; `source`; `settings`, the metrics and options that were used; and `differs`, the preset's
-            own values of those that are others.
-        """
-        options = self.arguments(**by_hand)
-        own = {"metrics": list(self.metrics), **self.options}
-        settings = {"metrics": list(dict.fromkeys(options["names"])), **{name: options[name] for name in self.options}}
-        differs = {name: value for name, value in own.items() if settings[name] != value}
-        return {"name": self.name, "source": self.source, "settings": settings, "differs": differs}
-
-
-PRESETS: Registry[Preset] = Registry("preset", {})
-"""The settings of papers: each stands in the folder of its paper."""
-
-
 _ALIKE = 0.15  # share of the words of two papers that both have, from which they stand together (ours)
 _LOOKED_AT = 100  # tasks, for full texts
 
@@ -274,7 +223,7 @@ def tasks_with_input(
     if input_name is None:
         return itertools.islice(read_tasks(path), start, stop)
     of_cited, of_citing = INPUTS[input_name]
-    is_whole = needs_full_texts(input_name)
+    is_whole = of_cited in WHOLE or of_citing in WHOLE
     named = itertools.islice(read_tasks(path), stop) if full_texts and is_whole else ()
     ids = {one for task in named for one in (task.citing_id, *(source.paper_id for source in task.sources)) if one}
     texts = FullTexts(full_texts if is_whole else (), ids, note)
@@ -291,11 +240,6 @@ def tasks_with_input(
             "Give S2ORC files that hold these papers: --full-texts PATH; or a file of OARelatedWork with full texts.",
         )
     return (with_input(task, input_name) for task in itertools.islice(tasks(), start, stop))
-
-
-def needs_full_texts(input_name: str) -> bool:
-    """Whether an input is made from full texts."""
-    return any(part in WHOLE for part in INPUTS[input_name])
 
 
 class FullTexts:
@@ -388,11 +332,12 @@ def related_work_task(
     """
     target_id, abstract = (target.paper_id, target.abstract or "") if target else ("", "")
     task = TextTask("", tuple(map(Source.of, papers)), citing=abstract, extra={"citing_id": target_id})
-    if needs_full_texts(input_name):
+    of_cited, of_citing = INPUTS[input_name]
+    if of_cited in WHOLE or of_citing in WHOLE:
         if not full_texts:
             raise InputError(f"--input {input_name} needs full texts", "Give S2ORC files: --full-texts PATH")
-        ids = {paper.paper_id for paper in papers if INPUTS[input_name].cited in WHOLE}
-        if INPUTS[input_name].citing in WHOLE or sees_target(input_name):
+        ids = {paper.paper_id for paper in papers if of_cited in WHOLE}
+        if of_citing in WHOLE or sees_target(input_name):
             if target is None:
                 raise InputError(f"--input {input_name} needs the paper that you write", "Name it: --target ID")
             ids.add(target_id)
@@ -455,14 +400,6 @@ def _text_of(name: str) -> str:
         return name
 
 
-class Done(NamedTuple):
-    """How many texts were written, how many of them are empty, and how many cite no source."""
-
-    texts: int
-    empty: int
-    flagged: int
-
-
 def write_batch(
     path: Path,
     writer: Writer,
@@ -473,7 +410,7 @@ def write_batch(
     limit: int | None = None,
     note: Note = no_note,
     on_progress: Progress = no_progress,
-) -> Done:
+) -> tuple[int, int, int]:
     """Writes a text for each task of a file; if it was stopped, it continues.
 
     Args:
@@ -486,6 +423,9 @@ def write_batch(
         limit: How many tasks at most.
         note: Called for each line of full texts that cannot be read.
         on_progress: Called after each text.
+
+    Returns:
+        How many texts were written, how many of them are empty, and how many cite what is no source.
 
     Raises:
         SourceError: The tasks cannot be read.
@@ -517,4 +457,4 @@ def write_batch(
         record = orjson.loads(line)
         empty += not record["prediction"].strip()
         flagged += any(sentence["unknown"] for sentence in record.get("sentences", ()))
-    return Done(whole, empty, flagged)
+    return whole, empty, flagged

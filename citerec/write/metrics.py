@@ -34,8 +34,6 @@ Pair = tuple[str, str]
 """A text, and what it is compared with."""
 References = Literal["best", "first"]
 """Which target counts if a task has several: `over_references`."""
-RougeL = Literal["sentence", "summary"]
-"""Whether ROUGE-L takes a text as one sequence of words, or sentence by sentence."""
 CitedWorks = Literal["sources", "named"]
 """Which cited works count: sources only, or all that have an identifier or a title."""
 Sentences = Literal["all", "citebench"]
@@ -168,7 +166,8 @@ class MetricOptions:
     Attributes:
         stemming: Whether ROUGE stems words (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
             three points.
-        rouge_l: How ROUGE-L takes a text; with `summary` (`sentences_of`) its column is `rougeLsum`.
+        rouge_l: Whether ROUGE-L takes a text as one sequence of words, or (`summary`) sentence by sentence
+            (`sentences_of`); its column is `rougeLsum` then.
         references: Which target counts if there are several: `over_references`.
         bertscore_model: A folder or a name (`find_model`); roberta-large by default. The package knows the best layer
             and the baseline of a model by its name; a folder is taken for the model whose name it has.
@@ -185,7 +184,7 @@ class MetricOptions:
     """
 
     stemming: bool = False
-    rouge_l: RougeL = "sentence"
+    rouge_l: Literal["sentence", "summary"] = "sentence"
     references: References = "best"
     bertscore_model: str | None = None
     bertscore_layer: Positive | None = None
@@ -254,6 +253,55 @@ def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric]
             )
     metrics = [chosen.metric(name) for name in dict.fromkeys(names)]
     return [one for one in metrics if hasattr(one, "scores")], [one for one in metrics if not hasattr(one, "scores")]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Metrics and options in the registry, as the code of a paper's authors has them.
+
+    `open_metrics(**PRESETS["citebench"].arguments())` opens the metrics, and `used` says for results what was used.
+
+    Attributes:
+        name: Its name.
+        source: The paper and the files of its authors' code that the settings come from.
+        options: Every one of `MetricOptions` that a metric of the preset depends on.
+        metrics: The metrics. Those that need a tagger are computed only if one is given.
+    """
+
+    name: str
+    source: str
+    options: Mapping[str, Any]
+    metrics: tuple[str, ...]
+
+    def arguments(self, **by_hand: Any) -> dict[str, Any]:
+        """The arguments of `open_metrics`.
+
+        Args:
+            by_hand: Arguments of `open_metrics` that win over the preset's: `names` or `MetricOptions`.
+        """
+        taggers = by_hand.get("taggers", {})
+        names = [name for name in self.metrics if not TEXT_METRICS[name].needs_tagger or name in taggers]
+        return {"names": names, **self.options, **by_hand}
+
+    def used(self, **by_hand: Any) -> dict[str, Any]:
+        """The preset as results name it, with what was used in its place.
+
+        Args:
+            by_hand: As for `arguments`.
+
+        Returns:
+            As JSON: `name`; `source`; `settings`, the metrics and options that were used; and `differs`, the preset's
+            own values of those that are others.
+        """
+        options = self.arguments(**by_hand)
+        own = {"metrics": list(self.metrics), **self.options}
+        settings = {"metrics": list(dict.fromkeys(options["names"])), **{name: options[name] for name in self.options}}
+        differs = {name: value for name, value in own.items() if settings[name] != value}
+        return {"name": self.name, "source": self.source, "settings": settings, "differs": differs}
+
+
+PRESETS: Registry[Preset] = Registry("preset", {})
+"""The settings of papers: each stands in the folder of its paper."""
 
 
 def over_references(values: Floats, references: References) -> Floats:
@@ -383,17 +431,13 @@ def lengths(prediction: Prediction) -> list[float]:
     return [words, len(sentences_of(prediction.text)), in_sources / words if words and in_sources else math.nan]
 
 
-def novelties(prediction: Prediction) -> list[float]:
-    """`novelty` of a text against the texts and titles of its sources."""
-    return novelty(prediction.text, [text for one in prediction.task.sources for text in (one.title, one.text)])
-
-
-def novelty(text: str, sources: Sequence[str]) -> list[float]:
+def novelty(prediction: Prediction) -> list[float]:
     """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it occurs, that are in no source.
 
-    Citations do not count; NaN if the text is shorter than n words.
+    Sources have a title and a text. Citations do not count; NaN if the text is shorter than n words.
     """
-    terms, of_sources = terms_of(without_anchors(text)), list(map(terms_of, sources))
+    terms = terms_of(without_anchors(prediction.text))
+    of_sources = [terms_of(text) for one in prediction.task.sources for text in (one.title, one.text)]
     shares = []
     for n in NGRAMS:
         in_sources = {gram for one in of_sources for gram in _ngrams(one, n)}
@@ -455,7 +499,7 @@ def _describing(
 
 
 LENGTH = MetricPart("length", _open_length)
-NOVELTY = _describing("novelty", novelties, [f"novelty{n}" for n in NGRAMS], NEW_NGRAMS)
+NOVELTY = _describing("novelty", novelty, [f"novelty{n}" for n in NGRAMS], NEW_NGRAMS)
 _STOPPED = {"stop_words": f"citerec's {len(STOP_WORDS)} function words"}
 GROUNDING = _describing("grounding", grounding, ["grounding_words", "grounding_numbers"], _STOPPED)
 SELF_REFERENCE = _describing("self-reference", self_reference, ["self_reference"], {"keywords": list(KEYWORDS)})

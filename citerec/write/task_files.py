@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from pydantic import TypeAdapter
@@ -36,16 +36,18 @@ _OF_TASK = ("id", "dataset", "input", "target", "source", "sources")
 _OF_PAPER = ("paper_id", "title", "authors")
 
 
-class TaskFormat(Protocol):
-    """The records of a published data set, in a shape of its own."""
+class TaskFormat(NamedTuple):
+    """The records of a published data set, in a shape of its own.
+
+    Attributes:
+        recognises: Whether a record has this shape.
+        parse: Makes a task of a record, with the full texts of its papers if the record has them. Errors, and arguments
+            but `full_texts`, are those of `parse_task`.
+    """
 
     name: str
-
-    def recognises(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record has this shape."""
-
-    def parse(self, record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:
-        """A task with the full texts of its papers if the record has them; errors as for `parse_task`."""
+    recognises: Callable[[Mapping[str, Any]], object]
+    parse: Callable[..., TextTask]
 
 
 TASK_FORMATS: Registry[TaskFormat] = Registry("task format", {})
@@ -169,8 +171,7 @@ def _read(
     """The items of a file, each with a name of its own."""
     with reading.read_failures(path), path.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"  # whatever its name
-    records = enumerate(_parquet_rows(path), 1) if is_parquet else written_records(path)
-    kind = "row" if is_parquet else "record" if _is_list(path) else "line"
+    kind, records = ("row", enumerate(_parquet_rows(path), 1)) if is_parquet else written_records(path)
     seen: set[tuple[str, ...]] = set()
     for number, raw in records:
         item = reading.parsed(raw, partial(parse, default_id=f"{kind}-{number}"))
@@ -184,21 +185,16 @@ def _read(
         raise SourceError(f"{path} is empty", "Give a file with one record per line.")
 
 
-def _is_list(path: Path) -> bool:
-    """Whether a file is one JSON list, as in CiteBench, rather than JSON Lines."""
-    first = next(reading.raw_lines(path, longest=FULL_TEXT_BYTES), None)
-    return first is not None and first[1].lstrip().startswith(b"[")
-
-
-def written_records(path: Path) -> Iterator[tuple[int, Any]]:
-    """The records of a JSON file as they are written, each with its line, or with its number in the list.
+def written_records(path: Path) -> tuple[str, Iterator[tuple[int, Any]]]:
+    """The records of a JSON file as they are written: a "record" of one list with its number, or a "line" with its own.
 
     Raises:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
     """
-    if _is_list(path):
-        return ((number, raw) for number, (_, raw) in enumerate(reading.list_values(path, JSON_REMEDY), 1))
-    return ((number, raw) for number, raw, _ in reading.raw_lines(path, longest=FULL_TEXT_BYTES))
+    first = next(reading.raw_lines(path, longest=FULL_TEXT_BYTES), None)
+    if first is not None and first[1].lstrip().startswith(b"["):  # as in CiteBench
+        return "record", ((number, raw) for number, (_, raw) in enumerate(reading.list_values(path, JSON_REMEDY), 1))
+    return "line", ((number, raw) for number, raw, _ in reading.raw_lines(path, longest=FULL_TEXT_BYTES))
 
 
 def _parquet_rows(path: Path) -> Iterator[bytes]:

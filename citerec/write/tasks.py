@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -163,28 +163,24 @@ Part = Literal["nothing", "abstract", "full", "oracle"]
 """What is given of a paper; `oracle` is its full text, cut down by Greedy Oracle."""
 
 
-class Input(NamedTuple):
-    """What is given of each cited paper, and of the citing paper, always without its own related work."""
-
-    cited: Part
-    citing: Part
-
-
-INPUTS: dict[str, Input] = {
-    "abstracts": Input("abstract", "abstract"),
-    "abstracts-cited": Input("abstract", "nothing"),
-    "abstracts-full": Input("abstract", "full"),
-    "full": Input("full", "full"),
-    "full-abstract": Input("full", "abstract"),
-    "full-cited": Input("full", "nothing"),
-    "full-target": Input("nothing", "full"),
-    "oracle": Input("oracle", "oracle"),
-    "oracle-abstract": Input("oracle", "abstract"),
-    "oracle-cited": Input("oracle", "nothing"),
-    "oracle-target": Input("nothing", "oracle"),
-    "abstracts-oracle": Input("abstract", "oracle"),
+INPUTS: dict[str, tuple[Part, Part]] = {
+    "abstracts": ("abstract", "abstract"),
+    "abstracts-cited": ("abstract", "nothing"),
+    "abstracts-full": ("abstract", "full"),
+    "full": ("full", "full"),
+    "full-abstract": ("full", "abstract"),
+    "full-cited": ("full", "nothing"),
+    "full-target": ("nothing", "full"),
+    "oracle": ("oracle", "oracle"),
+    "oracle-abstract": ("oracle", "abstract"),
+    "oracle-cited": ("oracle", "nothing"),
+    "oracle-target": ("nothing", "oracle"),
+    "abstracts-oracle": ("abstract", "oracle"),
 }
-"""The inputs by name (Docekal et al. 2024, section 3 and table 2), and their cited papers or citing paper alone."""
+"""The inputs by name (Docekal et al. 2024, section 3 and table 2), and their cited papers or citing paper alone.
+
+Of each: what is given of the cited papers, and of the citing paper, always without its own related work.
+"""
 
 WHOLE: tuple[Part, Part] = ("full", "oracle")
 """The parts that are made from a full text."""

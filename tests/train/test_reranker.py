@@ -93,7 +93,7 @@ def test_neither_gold_nor_negatives_leak(toy_contexts: Path, demo_index: Path, t
     assert len(groups) > 20
     for group in groups:
         assert group.context.citing_id not in group.gold
-        negatives = {candidate.paper_id for candidate in group.negatives()}
+        negatives = set(group.negatives())
         assert negatives.isdisjoint([*group.gold, group.context.citing_id])
         assert all((papers[paper_id].year or 0) <= (group.context.citing_year or 0) for paper_id in negatives)
     for learnt, measured in ((train, dev), (others, of_given)):

@@ -19,8 +19,8 @@ from citerec.files.progress import Progress, no_progress
 from citerec.models.find import find_model, quiet_libraries
 from citerec.papers.citebench.metrics import Discourse
 from citerec.papers.oarelatedwork.metrics import block_match
-from citerec.write.drafting import PRESETS
 from citerec.write.metrics import (
+    PRESETS,
     TEXT_METRICS,
     Floats,
     MetricOptions,

@@ -18,12 +18,8 @@ from citerec.errors import InputError
 from citerec.files.progress import Progress
 from citerec.models.find import find_model, model_identity
 from citerec.write.anchors import with_bare_spans
-from citerec.write.drafting import Preset
-from citerec.write.metrics import CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
+from citerec.write.metrics import CorpusMetric, MeanOver, MetricOptions, MetricPart, Preset, Sentences
 from citerec.write.tasks import Prediction, sentences_by
-
-_Text = tuple[str, str]
-"""A data set and a text of it."""
 
 _CITATION = re.compile(r"\[\d\]")  # of one digit, as there
 _FEW_TOKENS = 5
@@ -114,8 +110,8 @@ class Discourse(CorpusMetric):
             "missing": [label for label, share in expected.items() if share and not shares.get(label)],
         }
 
-    def _distribution(self, texts: Sequence[_Text], *, of_targets: bool = False) -> dict[str, float]:
-        """The share of each label; empty if there is no sentence to label."""
+    def _distribution(self, texts: Sequence[tuple[str, str]], *, of_targets: bool = False) -> dict[str, float]:
+        """The share of each label in texts, each after its data set; empty if there is no sentence to label."""
         groups: dict[str, list[Sequence[str]]] = {}
         split = splitter()
         for dataset, text in texts:

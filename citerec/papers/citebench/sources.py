@@ -61,9 +61,6 @@ _DIGIT = re.compile(r"\d")
 # Where CHEN's documents begin.
 _BEGINS = re.compile(r"(?:^|(?<=\s))\[(\d{1,9}|x)\]\s*")
 
-Item = tuple[int, TextTask | BadRecord]
-"""A record of a source file: its line, and its task, or what is wrong with it."""
-
 
 def unify(
     sources: Sequence[Path],
@@ -114,8 +111,8 @@ def unify(
     return dict(counts), rejected.bad
 
 
-def read_source(path: Path, *, as_published: bool = False) -> Iterator[Item]:
-    """The tasks of one file of a source data set, in its order and without ids.
+def read_source(path: Path, *, as_published: bool = False) -> Iterator[tuple[int, TextTask | BadRecord]]:
+    """The tasks of one file of a source data set, in its order and without ids: lines, and tasks or what is wrong.
 
     Args:
         path: The file. Of ABURAED's pairs of files, the one that ends in `.src`; its partner is found by name.
@@ -127,7 +124,7 @@ def read_source(path: Path, *, as_published: bool = False) -> Iterator[Item]:
     """
     parse = functools.partial(_task_of, as_published=as_published)
     if not path.name.endswith(_SOURCE_ENDING):
-        yield from ((number, parsed(raw, parse)) for number, raw in written_records(path))
+        yield from ((number, parsed(raw, parse)) for number, raw in written_records(path)[1])
         return
     stem = path.name.removesuffix(_SOURCE_ENDING)
     partner = next((one for ending in _TARGET_ENDINGS if (one := path.with_name(f"{stem}{ending}")).exists()), None)

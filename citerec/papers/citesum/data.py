@@ -25,41 +25,32 @@ from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.records import MARKER, Context, Paper
 from citerec.settings import Positive, Share
 from citerec.write.metrics import CorpusMetric, MetricPart, rouge
-from citerec.write.task_files import parse_task, read_tasks, write_tasks
+from citerec.write.task_files import TaskFormat, parse_task, read_tasks, write_tasks
 from citerec.write.tasks import PREFIX, Prediction, Source, TextTask, sentences_of
 
 _SHAPES = (("src", "tgt"), ("document", "summary"))
-
-
-class Summaries:
-    """A text and its summary. In CiteSum a `paper_id` names the cited paper: it is no id of the task.
-
-    It occurs as often as the paper is cited.
-    """
-
-    name = "summaries"
-
-    def recognises(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record has one of these shapes."""
-        return _shape_of(record) is not None
-
-    def parse(self, record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:
-        """The record as a task; errors as for `parse_task`."""
-        text, summary = _shape_of(record) or _SHAPES[0]
-        rest = {name: value for name, value in record.items() if name not in (text, summary, "title")}
-        paper = {name: record[name] for name in ("paper_id", "title") if record.get(name) is not None}
-        sources = {"sources": [paper]} if paper else {}
-        own = {**rest, "input": record[text], "target": record[summary], **sources}
-        return parse_task(own, default_id, sources_needed=sources_needed)
-
-
-SUMMARIES = Summaries()
 
 
 def _shape_of(record: Mapping[str, Any]) -> tuple[str, str] | None:
     if not record.keys().isdisjoint(("input", "source")):
         return None
     return next((shape for shape in _SHAPES if record.keys() >= set(shape)), None)
+
+
+def parse_summary(record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:
+    """A text and its summary as a task; errors as for `parse_task`.
+
+    In CiteSum a `paper_id` names the cited paper: it is no id of the task. It occurs as often as the paper is cited.
+    """
+    text, summary = _shape_of(record) or _SHAPES[0]
+    rest = {name: value for name, value in record.items() if name not in (text, summary, "title")}
+    paper = {name: record[name] for name in ("paper_id", "title") if record.get(name) is not None}
+    sources = {"sources": [paper]} if paper else {}
+    own = {**rest, "input": record[text], "target": record[summary], **sources}
+    return parse_task(own, default_id, sources_needed=sources_needed)
+
+
+SUMMARIES = TaskFormat("summaries", _shape_of, parse_summary)
 
 
 DATASET = "citesum"

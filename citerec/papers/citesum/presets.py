@@ -1,6 +1,6 @@
 """The settings of the metrics of CiteSum, and of SciTLDR, as the code of their authors has them."""
 
-from citerec.write.drafting import Preset
+from citerec.write.metrics import Preset
 
 CITESUM = Preset(
     "citesum",

@@ -43,18 +43,18 @@ class FromFullTexts(options.Tuning):
     def build(self, sources: tuple[Path, ...], plan: "Plan") -> None:
         """Builds a data set from full texts, and says what came of it."""
         from citerec.index.manifest import find_index
-        from citerec.papers.common.pair_sets import Splitting, build_pairs
+        from citerec.papers.common.pair_sets import QUARANTINE_FILE, Splitting, build_pairs
 
         settings, index = self.settings(Splitting, plan.conditions), find_index(self.index)
         conditions, splitting = settings.of(plan.conditions), settings.of(Splitting)
         with progress_bar() as bar:
             how: dict[str, Any] = {"max_bad": self.max_bad, "workers": self.workers, "on_progress": bar}
             built = build_pairs(sources, index, self.out, plan, conditions, splitting, **how)
-        splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
-        say(f"{self.out} written: {splits}.", counts_table(built.steps))
-        if built.outcomes:
-            say(Text("\nSentences that cite, left out:", "dim"), counts_table(built.outcomes))
-        note_set_aside(built)
+        splits = ", ".join(f"{split} {count:,}" for split, count in built["splits"].items())
+        say(f"{self.out} written: {splits}.", counts_table(built["steps"]))
+        if built["left_out"]:
+            say(Text("\nSentences that cite, left out:", "dim"), counts_table(built["left_out"]))
+        note_set_aside(built["bad"], built["faults"], self.out / QUARANTINE_FILE)
 
 
 def statistics(

@@ -63,26 +63,6 @@ class Splitting:
         return "test" if share < self.test else "validation" if share < self.test + self.validation else "train"
 
 
-class Built(NamedTuple):
-    """The result of a build.
-
-    Attributes:
-        steps: How many were left after each step, in order.
-        splits: Tasks by split.
-        outcomes: Why sentences or sections were left out, if the builder counts it.
-        bad: Lines that are no full text.
-        faults: Annotations that did not fit their text.
-        quarantine: Where bad lines and faults are listed; None if there are none.
-    """
-
-    steps: dict[str, int]
-    splits: dict[str, int]
-    outcomes: dict[str, int]
-    bad: int
-    faults: int
-    quarantine: Path | None
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What goes with the texts of a shard: the index, the settings of the plan, and counts by step and by outcome."""
@@ -129,10 +109,15 @@ def build_pairs(
     max_bad: float = 0.05,
     workers: int | None = None,
     on_progress: Progress = no_progress,
-) -> Built:
+) -> dict[str, Any]:
     """Makes a data set of all full texts of some shards. A stopped build continues where it stopped.
 
     Each shard's result is kept in `.OUT.work` beside the folder, also for a run with another seed.
+
+    Returns:
+        The manifest. `steps`: how many were left after each step, in order. `left_out`: why sentences or sections were,
+        if the builder counts it. `splits` and `papers`: tasks and papers by split. `bad`: lines that are no full text.
+        `faults`: annotations that did not fit their text. Both of these are listed in the quarantine.
 
     Raises:
         InputError: A source is missing, or something else is at `out`, such as another data set.
@@ -155,8 +140,7 @@ def build_pairs(
     parameters = {**settings, **place, "fingerprint": fingerprint}
     with alone(work / "lock", f"another process is writing {out}"):
         read = run_over_texts(work, shards, _STEP, parameters, max_bad=max_bad, workers=workers, on_progress=advance)
-        counts, outcomes = read.counts, dict(read.outcomes.most_common())
-        steps = {name: counts[name] for name in plan.steps}
+        steps = {name: read.counts[name] for name in plan.steps}
         with PAIR_SET.writing(out) as folder:
             splits, papers = _write_splits(read, folder, splitting)
             if not any(splits.values()):
@@ -172,15 +156,14 @@ def build_pairs(
                 "settings": {**settings, "validation": splitting.validation, "test": splitting.test},
                 "seed": splitting.seed,
                 "steps": steps,
-                "left_out": outcomes,
+                "left_out": dict(read.outcomes.most_common()),
                 "splits": splits,
                 "papers": papers,
-                "bad": counts["bad"],
-                "faults": counts["faults"],
+                "bad": read.counts["bad"],
+                "faults": read.counts["faults"],
             }
             (folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-    quarantine = out / QUARANTINE_FILE if counts["bad"] or counts["faults"] else None
-    return Built(steps, splits, outcomes, counts["bad"], counts["faults"], quarantine)
+    return manifest
 
 
 def _records_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:

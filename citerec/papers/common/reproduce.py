@@ -36,6 +36,7 @@ from citerec.models.find import find_model
 from citerec.records import MARKER
 from citerec.settings import read_toml, shipped
 from citerec.version import __version__
+from citerec.write.metrics import PRESETS
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import Source, TextTask
 
@@ -328,8 +329,6 @@ def missing_row(recipe: Recipe, row: Row) -> Missing:
 
 def models_of_metrics(recipe: Recipe) -> dict[str, str]:
     """The models that metrics of a recipe need, by metric: that of its row, or for BERTScore that of the preset."""
-    from citerec.write.drafting import PRESETS
-
     models = {row.metric: row.model for row in recipe.rows if row.metric and row.model}
     scored = [metric for metric in recipe.metrics if "bertscore" in metric]
     return models | {metric: str(PRESETS[recipe.preset].options["bertscore_model"]) for metric in scored}

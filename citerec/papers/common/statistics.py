@@ -3,6 +3,7 @@
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,18 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from citerec.errors import InputError
+from citerec.evaluation.predictions import citing_paper
 from citerec.evaluation.results import plain
-from citerec.evaluation.statistics import LEVEL, Floats
+from citerec.evaluation.statistics import LEVEL, Floats, times_of
 from citerec.evaluation.tables import Table, left, right
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
-from citerec.papers.common.reproduce import Measured, Reproduction, find, published
+from citerec.papers.common.reproduce import Measured, Reproduction, find, metrics_here, published
 from citerec.write.anchors import without_anchors
-from citerec.write.metrics import NEW_NGRAMS, NGRAMS, WORDS, novelty, refers_to_itself
-from citerec.write.task_files import input_of, read_tasks
-from citerec.write.tasks import TextTask, words_of
+from citerec.write.metrics import NEW_NGRAMS, NGRAMS, PRESETS, WORDS, novelty, open_metrics, refers_to_itself
+from citerec.write.task_files import input_of, read_prediction_file, read_tasks
+from citerec.write.tasks import Prediction, TextTask, sentences_of, words_of
 
 WHITE_SPACE = "white space"
 _TOTAL = "Total"
@@ -32,8 +34,6 @@ _COUNTED = ["sources", "source_words", "target_words", "compression", "paragraph
 _SPREADS = ("sources", "input_words", "target_words", "input_tokens", "target_tokens", "compression")
 
 CountTokens = Callable[[Sequence[str]], list[int]]
-Pairs = npt.NDArray[np.int64]
-"""Pairs × 2: a row of the first texts and one of the second."""
 
 
 def describe(tasks: Iterable[TextTask]) -> pd.DataFrame:
@@ -121,14 +121,12 @@ def task_statistics(
 
 def _described(tasks: Sequence[TextTask], count: CountTokens) -> pd.DataFrame:
     """The columns of `describe`, of the input, of tokens, and of novelty."""
-    targets = [(task.sources, target) for task in tasks for target in _targets(task)]
-    shares = [
-        novelty(target, [text for one in sources for text in (one.title, one.text)]) for sources, target in targets
-    ]
+    targets = [Prediction(task, target, "") for task in tasks for target in _targets(task)]
+    shares = list(map(novelty, targets))
     more = {
         "input_words": [len(words_of(_text(task))) for task in tasks],
         "input_tokens": count([" ".join(input_of(task)) for task in tasks]),
-        "target_tokens": count([target for _, target in targets]),
+        "target_tokens": count([target.text for target in targets]),
         **{f"novelty{n}": [one[at] for one in shares] for at, n in enumerate(NGRAMS)},
     }
     return pd.concat([describe(tasks), *(pd.DataFrame({name: more[name]}, dtype=np.float64) for name in more)])
@@ -189,8 +187,8 @@ def tfidf(texts: Iterable[str]) -> csr_array:
 
 def near_pairs(
     first: csr_array, second: csr_array | None, cosine: float, on_progress: Callable[[int, int], None]
-) -> Pairs:
-    """The pairs of rows whose cosine is higher than a threshold.
+) -> npt.NDArray[np.int64]:
+    """The pairs of rows whose cosine is higher than a threshold, pairs × 2: one of the first texts, one of the second.
 
     Args:
         first: Vectors of length 1, or 0; by row.
@@ -309,3 +307,47 @@ def coefficients(first: Floats, second: Floats) -> list[float]:
     # Spearman's rho is Pearson's r of the ranks; scipy's functions for both are slow, since they test it, too.
     pearson, spearman = (np.corrcoef(values)[0, 1] for values in (pair, stats.rankdata(pair, axis=1)))
     return [float(pearson), float(spearman), float(stats.kendalltau(*pair).statistic)]
+
+
+RATINGS = "ratings"
+"""The field of a prediction that holds its ratings: {"coarse": 0.8, "fine": 0.65}."""
+_BLOCK = 5  # sentences: Docekal et al. 2024, section 4.1.1
+
+
+def correlate_metrics(table: Reproduction) -> None:
+    """Correlates metrics, a row each, with the ratings of predictions, a column each: Pearson's r over texts.
+
+    It is figure 4 of OARelatedWork.
+    """
+    recipe, (data,) = table.recipe, table.recipe.data
+    paths = published(table.data, data, table.missing)
+    read = (one for path in paths for one in read_prediction_file(path))
+    if not (rated := [_in_blocks(one) for one in read if isinstance(one.task.extra.get(RATINGS), dict)]):
+        return
+    metrics, _ = open_metrics(**PRESETS[recipe.preset].arguments(names=metrics_here(recipe, table.missing)))
+    scores = {
+        (metric.name, column.name): values
+        for metric in metrics
+        for column, values in zip(metric.columns, metric.scores(rated, table.on_progress).T, strict=True)
+    }
+    times = times_of([citing_paper(one.task) or one.task.task_id for one in rated])
+    for row, measure in itertools.product(recipe.rows, recipe.measures):
+        if (measured := scores.get((row.metric, row.column))) is not None:
+            people = [one.task.extra[RATINGS].get(measure.column, np.nan) for one in rated]
+            pair = np.stack([measured, np.array(people, np.float64)])
+            has_both = ~np.isnan(pair).any(axis=0)
+            one = bootstrapped([pair[:, has_both].repeat(sample, axis=1) for sample in times[:, has_both]])
+            if (value := one["values"]["pearson"]) is not None:
+                table.cells[row.title, "", measure.name] = Measured(value, one["n"], one["ci"]["pearson"])
+    table.settings = {metric.name: metric.settings for metric in metrics}
+    table.measured_on[""] = counted(len(rated), "text")
+
+
+def _in_blocks(prediction: Prediction) -> Prediction:
+    """A prediction and its targets with a line for five sentences each, as blocks for BlockMatch."""
+    targets = tuple(map(_lines, prediction.task.targets))
+    return replace(prediction, task=replace(prediction.task, targets=targets), text=_lines(prediction.text))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(" ".join, in_parts(sentences_of(text), _BLOCK)))

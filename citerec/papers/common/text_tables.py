@@ -17,8 +17,8 @@ from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import digest_of, identity
 from citerec.files.text import counted
 from citerec.papers.common import reproduce
-from citerec.write.drafting import PRESETS, write_batch
-from citerec.write.metrics import open_metrics
+from citerec.write.drafting import write_batch
+from citerec.write.metrics import PRESETS, open_metrics
 from citerec.write.task_files import read_tasks, task_record, write_tasks
 from citerec.write.tasks import TextTask
 from citerec.write.writers.base import WRITERS, Kind, open_writer

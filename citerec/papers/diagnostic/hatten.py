@@ -32,7 +32,7 @@ from citerec.files.writing import Kind
 from citerec.models.encoder import Reading, batches_by_length
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, open_sentence_transformer, torch_device
-from citerec.papers.diagnostic.networks import WEIGHTS, open_network
+from citerec.papers.diagnostic.ncn import WEIGHTS, open_network
 from citerec.records import Paper
 from citerec.settings import Amount, PartSettings, Positive, Share
 from citerec.train.groups import Choice, GroupTraining, How, Learner, Schedule, group_training, mean_scores, write_model
@@ -155,7 +155,7 @@ class Hatten(nn.Module):
         def make(manifest: HattenManifest) -> Hatten:
             return Hatten(manifest.sizes, Tokenizer.from_file(str(folder / _TOKENIZER)))
 
-        network, _ = open_network(folder, HattenManifest, make, "HAtten", device)
+        network = open_network(folder, HattenManifest, make, "HAtten", device)
         network.identity = model_identity(str(folder))
         return network
 

@@ -8,33 +8,37 @@ the filters.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from pydantic import BaseModel, Field, TypeAdapter
-from safetensors.torch import save_model
+from safetensors.torch import load_model, save_model
 from torch import Tensor, nn
 
 from citerec.contexts.provenance import PROVENANCE
 from citerec.contexts.topic import Topic
-from citerec.errors import InputError
+from citerec.errors import CiterecError, InputError, ModelError
 from citerec.files.writing import Kind
-from citerec.models.loading import MANIFEST, ModelManifest, torch_device
-from citerec.papers.diagnostic.networks import WEIGHTS, open_network
+from citerec.models.find import first_line
+from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest, torch_device
 from citerec.records import Paper
 from citerec.settings import PartSettings, Positive
 from citerec.train.encoders import tuned
 from citerec.train.groups import Choice, GroupTraining, HowFound, Learner, Schedule, group_training, write_model
 
 VOCABULARY = "vocabulary.json"
+WEIGHTS = "model.safetensors"
 NCN_DIRECTORY = Kind(
     name="NCN", kind="citerec-ncn", manifest=MANIFEST, names=frozenset({MANIFEST, PROVENANCE, VOCABULARY, WEIGHTS})
 )
+
+Network = TypeVar("Network", bound=nn.Module)
+Read = TypeVar("Read", bound=ModelManifest)
 
 KINDS = ("texts", "titles", "authors")
 """The vocabularies, by name."""
@@ -135,20 +139,47 @@ class TimeDelay(nn.Module):
         return torch.tanh(self.mix(torch.cat(pooled, 1))).view(len(embedded), len(pooled), -1)
 
 
+def open_network(
+    folder: Path, kind: type[Read], make: Callable[[Read], Network], name: str, device: str | None
+) -> Network:
+    """A network that was saved: weights in safetensors beside one manifest.
+
+    Args:
+        folder: Its folder.
+        kind: The class of its manifest.
+        make: Makes a network of the sizes in the manifest.
+        name: Its name, as in `citerec train`.
+        device: Where it runs; by default a GPU if there is one.
+
+    Raises:
+        ModelError: There is none, or it is broken, or of another version.
+    """
+    again = f"Train it again: citerec train {name.lower()} …"
+    manifest = read_model_manifest(folder, kind, name, again)
+    if manifest is None:
+        raise ModelError(f"{folder} holds no {name}", f"Train one: citerec train {name.lower()} …")
+    try:
+        network = make(manifest)
+        load_model(network, folder / WEIGHTS)
+    except CiterecError:
+        raise
+    except Exception as error:  # the libraries raise nearly every kind
+        raise ModelError(f"the {name} {folder} is damaged: {first_line(error)}", again) from error
+    return network.to(torch_device(device)).eval()
+
+
 class Ncn(nn.Module):
     """The neural citation network. Use `open` to open a trained one.
 
     Args:
-        sizes: Its sizes.
+        manifest: Its manifest, with its sizes.
         words: Its vocabularies: words of contexts, words of titles, and authors.
-
-    Attributes:
-        manifest: Of a trained one.
     """
 
-    def __init__(self, sizes: Sizes, words: Mapping[Any, Vocabulary]) -> None:
+    def __init__(self, manifest: Manifest, words: Mapping[Any, Vocabulary]) -> None:
         super().__init__()
-        self.sizes, self.words, self.manifest = sizes, words, Manifest(sizes=sizes)
+        self.manifest, self.words = manifest, words
+        self.sizes = sizes = manifest.sizes
         self._ids = {kind: {one: at for at, one in enumerate((*_SPECIAL, *words[kind].words))} for kind in KINDS}
         width, hidden, filters = sizes.embedding, sizes.hidden, sizes.filters
         self.embedding = nn.ModuleDict(
@@ -169,11 +200,9 @@ class Ncn(nn.Module):
         """Opens a trained network; arguments and errors are those of `open_network`."""
 
         def make(manifest: Manifest) -> Ncn:
-            return Ncn(manifest.sizes, _VOCABULARIES.validate_json((Path(folder) / VOCABULARY).read_bytes()))
+            return Ncn(manifest, _VOCABULARIES.validate_json((Path(folder) / VOCABULARY).read_bytes()))
 
-        network, manifest = open_network(Path(folder), Manifest, make, "NCN", device)
-        network.manifest = manifest
-        return network
+        return open_network(Path(folder), Manifest, make, "NCN", device)
 
     def save(self, folder: Path) -> None:
         """Writes weights and vocabularies into a folder."""
@@ -288,7 +317,7 @@ def train_ncn(
             fault = f"no paper that {choice.path} cites has a title in {groups.recommender.path}"
             raise InputError(fault, "Give other contexts.")
         torch.manual_seed(schedule.seed)
-        model = Ncn(options.sizes, words).to(torch_device(how.get("device")))
+        model = Ncn(Manifest(sizes=options.sizes), words).to(torch_device(how.get("device")))
         record = groups.fit(_learner(model, groups, examples))
         dev = dict(record.results)
         manifest = Manifest(

@@ -25,6 +25,7 @@ from citerec.papers.common.pair_sets import OTHER, Plan, Reading
 from citerec.records import Paper
 from citerec.settings import Positive, Share
 from citerec.write.anchors import UNKNOWN
+from citerec.write.task_files import TaskFormat
 from citerec.write.tasks import Source, TextTask, text_of
 
 DATASET = "oarelatedwork"
@@ -43,52 +44,48 @@ class _Paragraph(NamedTuple):
     sentences: Sequence[Mapping[str, Any]]
 
 
-class OARelatedWork:
-    """Records of OARelatedWork: a paper with its related work apart, and the papers it cites."""
-
-    name = "oarelatedwork"
-
-    def recognises(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record has this shape."""
-        return "related_work" in record and ("referenced" in record or "related_work_orig_path" in record)
-
-    def parse(self, record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:  # noqa: ARG002
-        """A record as a task with abstracts, and the full texts; a RecordError if a field has another shape.
-
-        Sources are in the order of `referenced`, also those without any text. `extra` has the citing paper's id and
-        title, the headline, and whether there are subsections.
-        """
-        if "referenced" not in record:
-            fault = "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
-            raise RecordError(fault)
-        referenced = read_list(record, "referenced", dict)
-        numbers = {str(paper["id"]): number for number, paper in enumerate(referenced) if paper.get("id") is not None}
-        sources = tuple(_cited(paper, numbers) for paper in referenced)
-        headline, section = _read(record["related_work"])
-        if not (target := "\n".join(_lines(section, _Spans(record, numbers, FORMULA)))):
-            raise RecordError("its related work is empty")
-        spans = _Spans(record, numbers)
-        abstract, rest = _parted(_read(record.get("hierarchy"))[1], spans)
-        own_abstract = text_of([spans.sentences(paragraph) for paragraph in _read(record.get("abstract"))[1]])
-        citing_id = optional_id(record, "id")
-        extra = {
-            "citing_id": citing_id,
-            "title": read_text(record, "title"),
-            "headline": headline,
-            "subsections": any(paragraph.path for paragraph in section),
-        }
-        return TextTask(
-            task_id=citing_id or default_id,
-            sources=sources,
-            citing=(own_abstract or abstract or Source("")).text,
-            targets=(target,),
-            dataset=DATASET,
-            extra={name: value for name, value in extra.items() if value is not None},
-            citing_rest=rest,
-        )
+def recognised(record: Mapping[str, Any]) -> bool:
+    """Whether a record has the shape of OARelatedWork: a paper with its related work apart, and the papers it cites."""
+    return "related_work" in record and ("referenced" in record or "related_work_orig_path" in record)
 
 
-OARELATEDWORK = OARelatedWork()
+def parse_record(record: Mapping[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:  # noqa: ARG001
+    """A record as a task with abstracts, and the full texts; a RecordError if a field has another shape.
+
+    Sources are in the order of `referenced`, also those without any text. `extra` has the citing paper's id and
+    title, the headline, and whether there are subsections.
+    """
+    if "referenced" not in record:
+        fault = "the cited papers are in another file: take OARelatedWork from the hub, where they are in each"
+        raise RecordError(fault)
+    referenced = read_list(record, "referenced", dict)
+    numbers = {str(paper["id"]): number for number, paper in enumerate(referenced) if paper.get("id") is not None}
+    sources = tuple(_cited(paper, numbers) for paper in referenced)
+    headline, section = _read(record["related_work"])
+    if not (target := "\n".join(_lines(section, _Spans(record, numbers, FORMULA)))):
+        raise RecordError("its related work is empty")
+    spans = _Spans(record, numbers)
+    abstract, rest = _parted(_read(record.get("hierarchy"))[1], spans)
+    own_abstract = text_of([spans.sentences(paragraph) for paragraph in _read(record.get("abstract"))[1]])
+    citing_id = optional_id(record, "id")
+    extra = {
+        "citing_id": citing_id,
+        "title": read_text(record, "title"),
+        "headline": headline,
+        "subsections": any(paragraph.path for paragraph in section),
+    }
+    return TextTask(
+        task_id=citing_id or default_id,
+        sources=sources,
+        citing=(own_abstract or abstract or Source("")).text,
+        targets=(target,),
+        dataset=DATASET,
+        extra={name: value for name, value in extra.items() if value is not None},
+        citing_rest=rest,
+    )
+
+
+OARELATEDWORK = TaskFormat("oarelatedwork", recognised, parse_record)
 
 
 def _cited(paper: Mapping[str, Any], numbers: Mapping[str, int]) -> Source:
@@ -282,20 +279,20 @@ def _task(document: Document, conditions: Conditions, store: PaperStore, counts:
     citing_id = document.text.paper_id
     papers = store.papers({*document.text.cited_ids(), citing_id})
     citing = papers.pop(citing_id, None)
-    text = _RelatedWork(document, section, papers)
+    text, cited, groups = _written(document, section, papers)
     abstract = (citing.abstract if citing else None) or _own_abstract(document, flat)
     if not (
-        passes(3, len(text.cited) >= conditions.papers)
-        and passes(4, sum(text.groups) >= conditions.linked * len(text.groups))
-        and passes(5, all(papers[paper_id].abstract for paper_id in text.cited))
+        passes(3, len(cited) >= conditions.papers)
+        and passes(4, sum(groups) >= conditions.linked * len(groups))
+        and passes(5, all(papers[paper_id].abstract for paper_id in cited))
         and passes(6, abstract)
     ):
         return None
     return TextTask(
         task_id=citing_id,
-        sources=tuple(Source.of(papers[paper_id]) for paper_id in text.cited),
+        sources=tuple(Source.of(papers[paper_id]) for paper_id in cited),
         citing=abstract,
-        targets=("\n".join(text.lines),),
+        targets=(text,),
         dataset=DATASET,
         extra={
             "citing_id": citing_id,
@@ -306,45 +303,40 @@ def _task(document: Document, conditions: Conditions, store: PaperStore, counts:
     )
 
 
-class _RelatedWork:
+def _written(
+    document: Document, section: sections.Section, papers: Mapping[str, Paper]
+) -> tuple[str, Sequence[str], list[bool]]:
     """The text of a section, one line per paragraph or headline, with `[n]` for the papers that it cites.
 
-    Papers are cited in order of first mention. Citations with nothing but non-words between them are one group, which
-    may have a linked paper: `groups` says for each whether it has one.
+    Returns:
+        The text; the papers that it cites, in order of first mention; and for each group of citations, with nothing but
+        non-words between them, whether it has a linked paper.
     """
+    cited: dict[str, int] = {}
+    groups: list[bool] = []
 
-    def __init__(self, document: Document, section: sections.Section, papers: Mapping[str, Paper]) -> None:
-        self._document, self._papers = document, papers
-        self.lines: list[str] = []
-        self.cited: dict[str, int] = {}
-        self.groups: list[bool] = []
-        self._add(section)
-
-    def _add(self, section: sections.Section) -> None:
-        for place in section.paragraphs:
-            if line := " ".join(self._anchored(place).split()):
-                self.lines.append(line)
-        for inner in section.sections:
-            self.lines.append(inner.headline)
-            self._add(inner)
-
-    def _anchored(self, place: int) -> str:
-        whole, at = self._document.whole(place), 0
+    def anchored(place: int) -> str:
+        whole, at = document.whole(place), 0
         spans = []
-        for number, (marker, entry_ids) in enumerate(self._document.citations(place)):
+        for number, (marker, entry_ids) in enumerate(document.citations(place)):
             between = whole[at : marker.start]
             if number == 0 or not _ADJACENT.fullmatch(between):
-                self.groups.append(False)
-            anchors = [f"[{self.cited.setdefault(paper_id, len(self.cited))}]" for paper_id in self._linked(entry_ids)]
-            self.groups[-1] |= bool(anchors)
+                groups.append(False)
+            linked = [one for one in dict.fromkeys(document.text.papers_of(entry_ids)) if one in papers]
+            anchors = [f"[{cited.setdefault(paper_id, len(cited))}]" for paper_id in linked]
+            groups[-1] |= bool(anchors)
             at = marker.end
             before, after = (" " * side.isalnum() for side in (between[-1:], whole[at : at + 1]))
             spans.append((marker.start, at, f"{before}{' '.join(anchors) or OTHER}{after}"))
         return replaced(whole, spans)
 
-    def _linked(self, entry_ids: Sequence[str]) -> list[str]:
-        paper_ids = dict.fromkeys(self._document.text.papers_of(entry_ids))
-        return [paper_id for paper_id in paper_ids if paper_id in self._papers]
+    def lines(section: sections.Section) -> Iterator[str]:
+        yield from filter(None, (" ".join(anchored(place).split()) for place in section.paragraphs))
+        for inner in section.sections:
+            yield inner.headline
+            yield from lines(inner)
+
+    return "\n".join(lines(section)), list(cited), groups
 
 
 def _own_abstract(document: Document, flat: Sequence[sections.Section]) -> str:

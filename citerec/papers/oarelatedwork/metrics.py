@@ -11,7 +11,6 @@ from citerec.models.find import quiet_libraries
 from citerec.models.text_models import IGNORED, TextModel
 from citerec.write import metrics
 from citerec.write.anchors import with_bare_spans
-from citerec.write.drafting import Preset
 from citerec.write.tasks import Prediction
 
 DEFAULT_MODEL = "facebook/bart-large-cnn"
@@ -136,7 +135,7 @@ BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = 
 )
 
 
-OARELATEDWORK = Preset(
+OARELATEDWORK = metrics.Preset(
     "oarelatedwork",
     source="Docekal et al. 2024, section 4, and the code of its authors",
     metrics=("rouge", "blockmatch-rouge2", "bertscore", "blockmatch-bertscore", "citations"),

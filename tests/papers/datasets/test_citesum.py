@@ -41,9 +41,9 @@ def test_the_citation_span_becomes_ref(sentence: str, summary: str) -> None:
 
 def test_pairs_come_from_related_work_only(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     built = build(corpus, tmp_path / "set")
-    assert built.steps == dict(zip(STEPS, (3, 2, 5, 3, 3, 2), strict=True))
-    assert built.outcomes == {"its bib entry is matched to no paper": 1, "it holds several citations": 1}
-    assert (built.bad, built.splits) == (1, {"train": 2, "validation": 0, "test": 0})
+    assert built["steps"] == dict(zip(STEPS, (3, 2, 5, 3, 3, 2), strict=True))
+    assert built["left_out"] == {"its bib entry is matched to no paper": 1, "it holds several citations": 1}
+    assert (built["bad"], built["splits"]) == (1, {"train": 2, "validation": 0, "test": 0})
     river, mountain = read_tasks(tmp_path / "set" / "train.jsonl")
     assert river.targets == ("REF find the mouth of every river by following water downhill.",)
     assert mountain.targets == ("Mountains are ranked by the length of their shadow REF.",)
@@ -78,9 +78,9 @@ def test_the_same_sources_give_the_same_bytes_and_nothing_is_read_again(
     assert (manifest["kind"], manifest["dataset"], manifest["seed"]) == ("citerec-texts", "citesum", 7)
     nearness = {"rouge1": 0.5, "rouge2": 0.2, "rouge_l": 0.4, "stemming": True, "min_abstract": 100}
     assert (manifest["settings"]["nearness"], manifest["settings"]["test"]) == (nearness, 0.3)
-    assert (manifest["steps"], manifest["splits"]) == (built.steps, built.splits)
+    assert manifest == built
     (line,) = (out / "quarantine.jsonl").read_text().splitlines()
-    assert (json.loads(line)["line"], built.quarantine) == (4, out / "quarantine.jsonl")
+    assert json.loads(line)["line"] == 4
 
 
 @given(st.text(min_size=1, max_size=8), st.integers(0, 9), st.floats(0, 0.5), st.floats(0, 0.5))

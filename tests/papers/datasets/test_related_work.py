@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from citerec.contexts.sections import Section
-from citerec.papers.common.pair_sets import Built, Splitting, build_pairs
+from citerec.papers.common.pair_sets import Splitting, build_pairs
 from citerec.papers.oarelatedwork.data import RELATED_WORK_PLAN, STEPS, Conditions, find_related_work
 from citerec.write.task_files import read_tasks
 from citerec.write.tasks import TextTask
@@ -22,7 +22,7 @@ KEPT = s2orc_record(899, [ABSTRACT, ("1", "Related Work", [TOLD])], ENTRIES)
 
 def build(
     corpus: tuple[Path, Path], tmp_path: Path, records: list[dict[str, Any]] | None = None, **conditions: Any
-) -> tuple[Built, list[TextTask]]:
+) -> tuple[dict[str, Any], list[TextTask]]:
     index, shard = corpus
     if records is not None:
         shard = write_lines(tmp_path / "shard.jsonl", records)
@@ -35,13 +35,13 @@ def build(
 def steps_of(corpus: tuple[Path, Path], tmp_path: Path, sections: Sections, **conditions: Any) -> int:
     """How many steps a text comes past, of seven; it stands beside one that comes past all."""
     built, _ = build(corpus, tmp_path, [KEPT, s2orc_record(900, sections, ENTRIES)], **conditions)
-    return sum(built.steps.values()) - len(STEPS)
+    return sum(built["steps"].values()) - len(STEPS)
 
 
 def test_sections_with_their_subsections_are_tasks(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     built, tasks = build(corpus, tmp_path)
     # 901 cites a paper that nobody matched, alone in its group; 903's Background has no Introduction beside it.
-    assert list(built.steps.values()) == [3, 2, 2, 2, 1, 1, 1]
+    assert list(built["steps"].values()) == [3, 2, 2, 2, 1, 1, 1]
     (task,) = tasks
     assert task.task_id == "902"
     assert task.targets[0].startswith("Mountains are ranked by the length of their shadow [0]. We like it. Others [1]")
