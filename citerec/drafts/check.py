@@ -123,18 +123,18 @@ class Material:
     Attributes:
         draft: The draft.
         bibliography: The entries that it can cite; none if there is no bibliography.
-        files: The texts of the files.
-        year: The year of the draft.
-        match: Finds what the index, or web services, have of entries; None without either.
         index: The index.
+        options: What to check.
+        files: The texts of the files.
+        match: Finds what the index, or web services, have of entries; by default `match_entries`, with an index.
     """
 
     draft: Draft
     bibliography: Entries
+    index: OpenIndex | None
+    options: Options
     files: Files
-    year: int
     match: Matcher | None = None
-    index: OpenIndex | None = None
     _sources: dict[Path, Source] = field(default_factory=dict)
 
     @cached_property
@@ -155,8 +155,9 @@ class Material:
 
     @cached_property
     def matches(self) -> Mapping[str, Match]:
-        """For each key that is cited and has an entry with a title, what `match` has; empty without it."""
-        return self.match([entry.paper for entry in self.cited.values()]) if self.match else {}
+        """For each key that is cited and has an entry with a title, what `match` has; empty without it and an index."""
+        match = self.match or (partial(match_entries, index=self.index) if self.index is not None else None)
+        return match([entry.paper for entry in self.cited.values()]) if match else {}
 
     @cached_property
     def differences(self) -> dict[str, list[Difference]]:
@@ -205,10 +206,11 @@ class Check:
     needs: _Needs = ""
     by_default: bool = True
 
-    def runs(self, options: Options, material: Material) -> bool:
+    def runs(self, material: Material) -> bool:
         """Whether it has what it needs."""
-        index, match = material.index is not None and not options.online, material.match is not None
-        has = {"": True, "index": index, "online": options.online, "records": match, "support": options.support}
+        options, has_index = material.options, material.index is not None
+        has = {"": True, "online": options.online, "support": options.support}
+        has |= {"index": has_index and not options.online, "records": has_index or material.match is not None}
         return has[self.needs]
 
     def run(self, material: Material) -> Iterator[Finding]:
@@ -256,27 +258,13 @@ def check_draft(
     Raises:
         InputError: `options` names a check that does not exist.
     """
-    options = options or Options()
-    return findings_of(material_of(draft, bibliography, index, options, files, match), options)
+    given = draft, bibliography or Entries(), index, options or Options(), files or Files(), match
+    return findings_of(Material(*given))
 
 
-def material_of(
-    draft: Draft,
-    bibliography: Entries | None,
-    index: OpenIndex | None,
-    options: Options,
-    files: Files | None = None,
-    match: Matcher | None = None,
-) -> Material:
-    """What the checks look at; arguments as for `check_draft`."""
-    if index is not None and match is None:
-        match = partial(match_entries, index=index)
-    return Material(draft, bibliography or Entries(), files or Files(), options.year, match, index)
-
-
-def findings_of(material: Material, options: Options) -> list[Finding]:
+def findings_of(material: Material) -> list[Finding]:
     """What is found, by file and line. Errors as for `check_draft`."""
-    checks = [one for one in selected(options) if one.runs(options, material)]
+    checks = [one for one in selected(material.options) if one.runs(material)]
     findings = [finding for one in checks for finding in one.run(material)]
     return sorted(findings, key=lambda one: (str(one.path), one.line, one.column, one.code, one.message))
 
@@ -408,8 +396,8 @@ def place_open(material: Material) -> Problems:
 def newer_than_draft(material: Material) -> Problems:
     """Compares the year of each cited entry with that of the draft."""
     for key, entry in material.cited.items():
-        if entry.paper.year is not None and entry.paper.year > material.year:
-            message = f"{key} is of {entry.paper.year}, the draft of {material.year}"
+        if entry.paper.year is not None and entry.paper.year > material.options.year:
+            message = f"{key} is of {entry.paper.year}, the draft of {material.options.year}"
             yield entry, message, "Correct its year, or give that of the draft: --year YEAR"
 
 
