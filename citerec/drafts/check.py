@@ -34,7 +34,7 @@ from citerec.drafts.matching import (
     quoted,
     same_title,
 )
-from citerec.drafts.read import is_markdown
+from citerec.drafts.read import draft_kind
 from citerec.drafts.sentences import draft_sentences, sentence_place
 from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, library_of, supporting_sentence
 from citerec.errors import CiterecError
@@ -355,7 +355,8 @@ def key_unknown(material: Material) -> Problems:
     unread = " ".join(material.source(path).text for path in {one.path for one in material.bibliography.unread})
     keys, broken = list(material.entries), set(_KEY_OF_ENTRY.findall(unread))
     for cited in material.draft.cited:
-        if cited.key in material.entries or (is_markdown(cited.path) and _CROSS_REFERENCE.match(cited.key)):
+        is_markdown = draft_kind(cited.path) == "Markdown"
+        if cited.key in material.entries or (is_markdown and _CROSS_REFERENCE.match(cited.key)):
             continue
         near = [key for key, *_ in process.extract(cited.key, keys, scorer=fuzz.ratio, limit=3, score_cutoff=_NEAR_KEY)]
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Add its entry, or correct the key."

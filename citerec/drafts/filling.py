@@ -10,7 +10,7 @@ from citerec.contexts.split import splitter
 from citerec.drafts.base import Place
 from citerec.drafts.bibliography import Bibliography, Matcher
 from citerec.drafts.files import Files, State
-from citerec.drafts.read import draft_kind, is_latex, read_draft
+from citerec.drafts.read import draft_kind, read_draft
 from citerec.drafts.support import supporting_sentence
 from citerec.errors import InputError
 from citerec.index.columns import words_in
@@ -176,7 +176,7 @@ def sentence_end(path: Path, text: str, at: int) -> int:
         text: Its text.
         at: An offset that is not within a command, such as the end of a place.
     """
-    markup, rest = _LATEX if is_latex(path) else _MARKDOWN, text[at : at + _FAR]
+    markup, rest = _LATEX if draft_kind(path) == "LaTeX" else _MARKDOWN, text[at : at + _FAR]
     rest = markup.hidden.sub(_masked, rest)
     for _ in range(_DEPTH):
         rest = markup.group.sub(_masked, rest)

@@ -38,7 +38,7 @@ from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.matching import Match, match_entries
 from citerec.drafts.online import OnlineMatcher, find_reference
-from citerec.drafts.read import is_draft, is_latex, is_plain
+from citerec.drafts.read import draft_kind, is_draft
 from citerec.drafts.suggest import Suggestion, place_after, suggestions
 from citerec.drafts.support import DOES_NOT_FIT, Judgement
 from citerec.errors import CiterecError, InputError, QueryError
@@ -119,7 +119,7 @@ class Typed:
 def typed_at(path: Path, text: str, offset: int) -> Typed | None:
     r"""The key at an offset of a draft; None if there is none. Its citation may not be closed yet."""
     closing = ""
-    if not (is_latex(path) or is_plain(path)):
+    if draft_kind(path) not in ("LaTeX", "plain text"):
         match = _AT.search(text, max(0, offset - _FAR), offset)
         if match is None:
             return None
