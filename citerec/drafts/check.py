@@ -21,6 +21,7 @@ from citerec.corpus.matching import edition_name, folded, is_preprint, keys_of, 
 from citerec.drafts.base import Cited, Draft, Place, Source
 from citerec.drafts.bibliography import Entries, Entry, Mending, Unread
 from citerec.drafts.files import Files
+from citerec.drafts.filling import draft_sentences, sentence_place
 from citerec.drafts.matching import (
     Difference,
     Match,
@@ -35,7 +36,6 @@ from citerec.drafts.matching import (
     same_title,
 )
 from citerec.drafts.read import draft_kind
-from citerec.drafts.sentences import draft_sentences, sentence_place
 from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, library_of, supporting_sentence
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry

@@ -15,9 +15,8 @@ from citerec.contexts.topic import mentions
 from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
 from citerec.drafts.base import Draft, Paragraph, Place, Source
 from citerec.drafts.files import Files
-from citerec.drafts.filling import sentence_end
+from citerec.drafts.filling import draft_sentences, sentence_end, sentence_place
 from citerec.drafts.read import draft_kind, place_marker
-from citerec.drafts.sentences import draft_sentences, sentence_place
 from citerec.errors import QueryError
 from citerec.recommend import Recommender
 from citerec.records import MARKER, NO_FILTERS, Answer, Filters
