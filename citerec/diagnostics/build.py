@@ -261,7 +261,7 @@ def _extract_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Map
         )
         for row in _measured(contexts, drawn, parameters["model"]):
             write(orjson.dumps(row))
-    return {**tally.as_counts(), **counts, "citing_texts": tally.texts}
+    return {**vars(tally), **counts, "citing_texts": tally.texts}
 
 
 _SURVEY = Step(_survey_shard, version=2)
