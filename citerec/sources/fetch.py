@@ -237,7 +237,7 @@ def kept_papers(
 
 
 def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
-    """Keeps what is about kept papers. Notes these papers as `about`, and the keys of records, if they have some.
+    """Keeps what is about kept papers. Notes the `keys` of records, if they have some.
 
     Args:
         kept: A file of the ids of kept papers.
@@ -250,8 +250,6 @@ def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
             return False
         if record.key is not None:
             notes["keys"].add(record.key)
-        elif record.paper_id is not None:
-            notes["about"].add(record.paper_id)
         return True
 
     return keeps
@@ -517,17 +515,15 @@ class Step(BaseModel):
         folder: Where its files are, in the folder of the corpus. Those of the last step have the ids of the corpus.
         papers: How many papers the corpus had after it.
         left: Papers that were deleted, or are not of the cut any more.
-        without_text: Papers that are new here, and of which it has no abstract.
         parts: The files that were read, in the order in which they are to be read here.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
 
     release: str
     folder: str
     papers: int
     left: int = 0
-    without_text: int = 0
     parts: tuple[Part, ...]
 
 
@@ -638,7 +634,6 @@ class Passes:
             folder=f"{UPDATES}/{update.begin}_{update.end}" if update.begin else "",
             papers=len(now),
             left=len(gone),
-            without_text=len(now - papers - self.ids("about", "abstracts")) if "abstracts" in joins else 0,
             parts=tuple(self._parts),
         )
 
