@@ -217,8 +217,7 @@ class Check:
         """What it finds, each at its place in a file."""
         for where, *said in self.tell(material):
             source = material.source(where.path)
-            in_line = source.line_span(where.line)
-            span = (where.start, where.end) if isinstance(where, Place | Cited) else in_line
+            span = (where.start, where.end) if isinstance(where, Place | Cited) else source.line_span(where.line)
             yield Finding.at(source, span, self.name, self.severity, *said)
 
 
@@ -661,9 +660,8 @@ def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
             for key in keys:
                 says, supports = supporting_sentence(claim, papers[key])
                 fit = fits.get(key)
-                verdict = (
-                    DOES_NOT_FIT if fit is not None and not library.fits(fit) else SUPPORTS if supports else ON_TOPIC
-                )
+                is_fitting = fit is None or library.fits(fit)
+                verdict = (SUPPORTS if supports else ON_TOPIC) if is_fitting else DOES_NOT_FIT
                 place = sentence_place(material.source(paragraph.path), paragraph, sentence.text)
                 yield Judgement(key, claim, verdict if says or fit is not None else "", says, place)
 

@@ -182,10 +182,8 @@ def _fault(entry: Paper, record: Paper, place: str) -> tuple[str, str] | None:
     key = entry.paper_id
     if not any(starmap(same_author, product(entry.authors, record.authors))):
         first = record.authors[0]
-        return (
-            "two-works",
-            f"none of the authors of {key} is an author of the paper with its title, which is by {first}",
-        )
+        message = f"none of the authors of {key} is an author of the paper with its title, which is by {first}"
+        return "two-works", message
     if not same_author(entry.authors[0], record.authors[0]):
         return "authors-differ", f"the first author of {key} is {entry.authors[0]}, in {place} {record.authors[0]}"
     for name in entry.authors:

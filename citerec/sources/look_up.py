@@ -360,7 +360,8 @@ class SemanticScholar(LookUp):
     def find(self, papers: Sequence[Paper]) -> list[Paper | None]:
         """As `LookUp.find`: those with an id that it knows in one request, at most 500; the others by title."""
         ids = [self.id_of(paper) for paper in papers]
-        known = dict(zip(filter(None, ids), self._with_ids([one for one in ids if one]), strict=True))
+        asked = [one for one in ids if one]
+        known = dict(zip(asked, self._with_ids(asked) if asked else (), strict=True))
         return [known.get(one or "") or self.most_alike(paper) for one, paper in zip(ids, papers, strict=True)]
 
     @staticmethod
@@ -373,8 +374,6 @@ class SemanticScholar(LookUp):
         return next((f"{there}:{ids[here.casefold()]}" for here, there in schemes if here.casefold() in ids), None)
 
     def _with_ids(self, ids: Sequence[str]) -> list[Paper | None]:
-        if not ids:
-            return []
         answer = self.content("paper/batch", self.fields, body={"ids": list(ids)})
         with contextlib.suppress(orjson.JSONDecodeError, TypeError, ValueError):
             records = orjson.loads(answer or b"")
