@@ -31,7 +31,7 @@ from citerec.confidence import CALIBRATION, DEPTH, EVIDENCE, Calibration, Curves
 from citerec.contexts.provenance import Provenance
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic
-from citerec.files.hashing import file_digest, hash_sample
+from citerec.files.resume import file_digest, hash_sample
 from citerec.index.build import BuildOptions, build_index
 from citerec.index.vectors import DenseOptions
 from citerec.models.loading import MANIFEST

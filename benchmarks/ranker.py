@@ -21,8 +21,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from citerec.contexts.read import read_contexts
-from citerec.files.hashing import hash_sample
 from citerec.files.progress import no_progress
+from citerec.files.resume import hash_sample
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.ltr import FEATURES, PORTABLE, LtrSettings, features_of, started

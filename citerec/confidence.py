@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from citerec.contexts.provenance import PROVENANCE, provenance_of_part
 from citerec.contexts.topic import Topic, clean, names_before
 from citerec.errors import SettingsError
-from citerec.files.hashing import digest_of
+from citerec.files.resume import digest_of
 from citerec.files.writing import Kind
 from citerec.index.columns import hashes_of
 from citerec.index.manifest import trained_of

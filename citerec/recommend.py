@@ -23,10 +23,9 @@ from citerec.contexts.topic import LeakRules, Topic, contexts_of_draft, topics_o
 from citerec.corpus.matching import depth_to_fold, folded
 from citerec.errors import CiterecError, IndexUnusableError, InputError, QueryError, SettingsError
 from citerec.files.addresses import path_of
-from citerec.files.hashing import digest_of, file_digest
 from citerec.files.parallel import HERE, Parallelism, in_parts
 from citerec.files.progress import Progress, no_progress, stage
-from citerec.files.resume import read_json
+from citerec.files.resume import digest_of, file_digest, read_json
 from citerec.index.describe import verify
 from citerec.index.manifest import Manifest, generation_of, open_store, opened
 from citerec.index.vectors import DenseOptions

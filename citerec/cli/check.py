@@ -12,8 +12,8 @@ from rich.text import Text
 from citerec.cli import options
 from citerec.cli.console import confirm, give, note, say
 from citerec.drafts import Draft, Files, read_draft
-from citerec.drafts.bibliography import Entry, Mending, draft_of, mend_entries, mended, read_entries
-from citerec.drafts.check import Finding, Options, findings_by_entry, findings_of, material_of, sarif, selected
+from citerec.drafts.bibliography import Entries, Entry, Mending, draft_of, mend_entries, mended, read_entries
+from citerec.drafts.check import Finding, Material, Options, findings_by_entry, findings_of, sarif, selected
 from citerec.drafts.online import OnlineMatcher, OnlineSettings, verdicts_json
 from citerec.drafts.project import project_of
 from citerec.drafts.support import SUPPORTS, Judgement
@@ -113,8 +113,8 @@ def check(
     index_path = index_path or project_of(file).index_path
     opened = contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext()
     with opened as index, online.matcher(index) as matcher:
-        material = material_of(draft, bibliography, index, chosen, files, matcher)
-        findings = findings_of(material, chosen)
+        material = Material(draft, bibliography or Entries(), index, chosen, files, matcher)
+        findings = findings_of(material)
         judged = material.judgements if support else []
     matches = matcher.matches if matcher and online.online else {}
     verdicts = verdicts_json(material.cited_entries, findings, matches) if matches else []

@@ -16,7 +16,7 @@ import orjson
 from citerec.contexts.full_text import Document, FullText, find_texts
 from citerec.contexts.markers import CitationMarker, Style, find_markers, vocabulary
 from citerec.contexts.read import as_record
-from citerec.contexts.repeats import OUTCOMES, full_texts, run_over_texts
+from citerec.contexts.repeats import full_texts, run_over_texts
 from citerec.contexts.split import ENDS, Span, folded, follows_stop, splitter_identity, with_marker
 from citerec.corpus.reading import QUARANTINE, quarantine_of, reading_lines, writing_lines, writing_records
 from citerec.errors import InputError
@@ -79,10 +79,6 @@ class Tally:
     sentences: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     contexts: int = 0
-
-    def as_counts(self) -> dict[str, Any]:
-        """The counts as a JSON object."""
-        return {**vars(self), OUTCOMES: dict(self.outcomes)}
 
 
 def extract_contexts(
@@ -290,7 +286,7 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
         for text in full_texts(shard, parameters, counts, write):
             for context in extract_contexts(text, rules, tally):
                 write(orjson.dumps(as_record(context)))
-    return {**counts, **tally.as_counts()}
+    return {**counts, **vars(tally)}
 
 
 _EXTRACT = Step(_extract, version=4)

@@ -15,7 +15,7 @@ import orjson
 from citerec.contexts.read import read_contexts
 from citerec.corpus.reading import raw_lines
 from citerec.errors import InputError, ModelError
-from citerec.files.hashing import hash_sample
+from citerec.files.resume import hash_sample
 from citerec.files.writing import Kind
 from citerec.records import Context, citing_name
 from citerec.version import __version__

@@ -212,11 +212,6 @@ class LeakRules:
             as_of_year=min((year for year in years if year is not None), default=None),
         )
 
-    def permits(self, topic: Topic, paper_id: str, year: int | None) -> bool:
-        """Whether a paper of a year may be an answer to a topic."""
-        hidden, latest = self._limits(topic)
-        return paper_id not in hidden and (year or 0) <= latest
-
     def permits_sentence(self, topic: Topic, citing_id: str, year: int | None) -> bool:
         """Whether the citing sentences of a paper of a year may be searched for a topic."""
         hidden, latest = self._limits(topic)

@@ -25,10 +25,9 @@ from citerec.corpus.matching import ARXIV_DOI, conflicting, is_preprint, keys_of
 from citerec.corpus.reading import BadRecord, Write, writing_lines
 from citerec.corpus.store import Change, PaperStore, ShardCounts, SqliteStore, changes_of
 from citerec.errors import InputError, SourceError
-from citerec.files.hashing import identity
 from citerec.files.parallel import Parallelism, Ray, available_processors, in_parts, outcomes_of
 from citerec.files.progress import Progress, Rejected, fault_at
-from citerec.files.resume import Journal
+from citerec.files.resume import Journal, identity
 from citerec.files.writing import Kind, alone, beside, remove, write_failures, writing_file
 from citerec.records import Citation, Paper
 

@@ -99,6 +99,13 @@ def alike(entry: Paper, paper: Paper) -> float:
     return score
 
 
+def most_alike(paper: Paper, others: Iterable[Paper]) -> Paper | None:
+    """Which of some papers is a paper, by DOI, or by title, authors and year, the first of several; None if none is."""
+    scored = ((alike(paper, one), one) for one in others)
+    score, best = max(scored, key=lambda each: each[0], default=(0.0, paper))
+    return best if score else None
+
+
 def look_up_names(title: str, external_ids: Mapping[str, str]) -> set[str]:
     """What a paper is looked up by where its id is not known: DOI, arXiv id, Anthology id, and title."""
     return {*identifiers(external_ids), *filter(None, [title_name(title)])}

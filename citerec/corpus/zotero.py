@@ -25,19 +25,17 @@ _BETTER = "better-bibtex.sqlite"
 _CITATION_KEY = re.compile(r"^\s*citation key\s*:\s*(\S+)\s*$", re.IGNORECASE | re.MULTILINE)
 _DOI = re.compile(r"^\s*doi\s*:\s*(10\.\S+)\s*$", re.IGNORECASE | re.MULTILINE)
 _KINDS = {
-    "journalArticle": "article",
-    "magazineArticle": "article",
-    "conferencePaper": "inproceedings",
-    "bookSection": "incollection",
-    "book": "book",
-    "thesis": "phdthesis",
-    "report": "techreport",
+    "journalArticle": ("article", "journal"),
+    "magazineArticle": ("article", "journal"),
+    "conferencePaper": ("inproceedings", "booktitle"),
+    "bookSection": ("incollection", "booktitle"),
+    "book": ("book", "publisher"),
+    "thesis": ("phdthesis", "school"),
+    "report": ("techreport", "institution"),
 }
-"""The types of BibTeX of items; all others are `misc`."""
+"""The types of BibTeX of items, and the fields of their venues; all others are `misc`."""
 _NO_PAPERS = ("attachment", "note", "annotation")
 _VENUES = names_in("publicationTitle, proceedingsTitle, bookTitle, conferenceName, university, institution, publisher")
-_VENUE_FIELDS = {"article": "journal", "inproceedings": "booktitle", "incollection": "booktitle"}
-_VENUE_FIELDS |= {"phdthesis": "school", "techreport": "institution", "book": "publisher"}
 _MORE = {"volume": "volume", "number": "issue", "pages": "pages", "publisher": "publisher", "series": "series"}
 _ITEMS = """
 SELECT i.itemID, i.key, t.typeName FROM items i JOIN itemTypes t ON t.itemTypeID = i.itemTypeID
@@ -83,7 +81,7 @@ def read_zotero(path: Path) -> Iterator[Line]:
         own = fields[item]
         citation = _CITATION_KEY.search(own.get("extra", ""))
         name = own.get("citationKey") or (citation[1] if citation else keys.get(key, key))
-        make = partial(_paper, name, _KINDS.get(kind, "misc"), own, authors[item])
+        make = partial(_paper, name, _KINDS.get(kind, ("misc", "howpublished")), own, authors[item])
         yield Line(number, tried(make, name.encode()), total * number // len(papers))
 
 
@@ -111,9 +109,9 @@ def _better_keys(path: Path) -> dict[str, str]:
     return {}
 
 
-def _paper(key: str, kind: str, fields: Mapping[str, str], authors: list[str]) -> Paper:
+def _paper(key: str, kind: tuple[str, str], fields: Mapping[str, str], authors: list[str]) -> Paper:
     """The paper of an item, with its entry."""
-    extra, title = fields.get("extra", ""), plain(fields.get("title", ""))
+    (type_name, venue_field), extra, title = kind, fields.get("extra", ""), plain(fields.get("title", ""))
     venue = next((plain(fields[name]) for name in _VENUES if fields.get(name)), None)
     noted = _DOI.search(extra)
     year, doi = year_in(fields.get("date", "")), doi_in(fields.get("DOI", "")) or (noted[1] if noted else "")
@@ -121,7 +119,7 @@ def _paper(key: str, kind: str, fields: Mapping[str, str], authors: list[str]) -
     values = {
         "author": bibtex_names(authors),
         "title": f"{{{bibtex_text(title)}}}" if title else "",
-        _VENUE_FIELDS.get(kind, "howpublished"): bibtex_text(venue or ""),
+        venue_field: bibtex_text(venue or ""),
         "year": str(year or ""),
         **{name: bibtex_text(fields.get(own, "")) for name, own in _MORE.items() if fields.get(own) != venue},
         "isbn": fields.get("ISBN", ""),
@@ -139,7 +137,7 @@ def _paper(key: str, kind: str, fields: Mapping[str, str], authors: list[str]) -
         year=year,
         venue=venue,
         authors=tuple(authors),
-        bibtex=f"@{kind}{{{key},\n{lines}\n}}",
+        bibtex=f"@{type_name}{{{key},\n{lines}\n}}",
     )
 
 

@@ -33,10 +33,9 @@ from citerec.corpus.store import open_store
 from citerec.diagnostics import families, sets
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.addresses import expanded, path_of
-from citerec.files.hashing import digest_of, identity
 from citerec.files.parallel import Parallelism, in_parts
 from citerec.files.progress import Progress, no_progress
-from citerec.files.resume import Journal, Result, Step, run_stage
+from citerec.files.resume import Journal, Result, Step, digest_of, identity, run_stage
 from citerec.files.writing import alone, beside, writing_file
 from citerec.records import Citation, Context, Paper
 from citerec.settings import Natural, Positive
@@ -261,7 +260,7 @@ def _extract_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Map
         )
         for row in _measured(contexts, drawn, parameters["model"]):
             write(orjson.dumps(row))
-    return {**tally.as_counts(), **counts, "citing_texts": tally.texts}
+    return {**vars(tally), **counts, "citing_texts": tally.texts}
 
 
 _SURVEY = Step(_survey_shard, version=2)

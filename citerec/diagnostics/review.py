@@ -19,7 +19,7 @@ from citerec.corpus.reading import BadRecord, parsed, raw_lines
 from citerec.diagnostics import sets
 from citerec.diagnostics.sets import CELL, CELLS, read_cells, states_of, write_cells
 from citerec.errors import InputError
-from citerec.files.hashing import hash_sample
+from citerec.files.resume import hash_sample
 from citerec.files.writing import writing_file
 from citerec.settings import shipped
 

@@ -16,8 +16,7 @@ from citerec.corpus.reading import raw_lines
 from citerec.diagnostics.families import FAMILIES, FEW, Bounds, FamilyOfSet, Frozen, Labelled, strata, tally, title_of
 from citerec.errors import InputError, first_fault
 from citerec.files import writing
-from citerec.files.hashing import file_digest
-from citerec.files.resume import read_json
+from citerec.files.resume import file_digest, read_json
 from citerec.files.writing import Kind
 from citerec.index.manifest import Manifest as IndexManifest
 from citerec.records import Context

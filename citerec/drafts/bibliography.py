@@ -9,11 +9,11 @@ from typing import NamedTuple
 from citerec.corpus.base import entry_keys, papers_in
 from citerec.corpus.bibtex import bibtex_entry, parse_bibtex, values_of
 from citerec.corpus.citation_keys import citation_keys, pattern_of
-from citerec.corpus.matching import alike, normalised
+from citerec.corpus.matching import most_alike, normalised
 from citerec.corpus.reading import BadRecord, raw_lines
 from citerec.drafts.base import Cited, Draft, Source
 from citerec.drafts.files import Files
-from citerec.drafts.read import is_plain
+from citerec.drafts.read import draft_kind
 from citerec.errors import CiterecError, InputError
 from citerec.files.text import replaced
 from citerec.records import Paper
@@ -100,7 +100,7 @@ def read_cited(path: Path) -> dict[str, Paper]:
     """
     if not {suffix.lower() for suffix in path.suffixes[-2:]}.isdisjoint(_BIBLIOGRAPHIES):
         return {paper.paper_id: paper for paper in papers_in(path)}
-    if not is_plain(path):
+    if draft_kind(path) != "plain text":
         raise InputError(f"{path} is a draft, not a bibliography", "Give its bibliography, such as refs.bib.")
     ids = (raw.decode("utf-8", "replace").strip() for _, raw, _ in raw_lines(path))
     return {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
@@ -162,9 +162,8 @@ class Bibliography:
 
     def _entry_of(self, paper: Paper) -> str | None:
         keys = [key for key, _ in self.near(normalised(paper.title)).most_common(_COMPARED)]
-        rated = [(alike(self.entries[key], paper), key) for key in keys]
-        score, key = max(rated, key=lambda each: each[0], default=(0.0, ""))  # the first of several
-        return key if score else None
+        best = most_alike(paper, (self.entries[key] for key in keys))
+        return next((key for key in keys if self.entries[key] is best), None)
 
     @cached_property
     def _with_word(self) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from citerec.corpus.matching import edition_name, folded, is_preprint, keys_of, 
 from citerec.drafts.base import Cited, Draft, Place, Source
 from citerec.drafts.bibliography import Entries, Entry, Mending, Unread
 from citerec.drafts.files import Files
+from citerec.drafts.filling import draft_sentences, sentence_place
 from citerec.drafts.matching import (
     Difference,
     Match,
@@ -34,8 +35,7 @@ from citerec.drafts.matching import (
     quoted,
     same_title,
 )
-from citerec.drafts.read import is_markdown
-from citerec.drafts.sentences import draft_sentences, sentence_place
+from citerec.drafts.read import draft_kind
 from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, library_of, supporting_sentence
 from citerec.errors import CiterecError
 from citerec.files.registry import Registry
@@ -123,18 +123,18 @@ class Material:
     Attributes:
         draft: The draft.
         bibliography: The entries that it can cite; none if there is no bibliography.
-        files: The texts of the files.
-        year: The year of the draft.
-        match: Finds what the index, or web services, have of entries; None without either.
         index: The index.
+        options: What to check.
+        files: The texts of the files.
+        match: Finds what the index, or web services, have of entries; by default `match_entries`, with an index.
     """
 
     draft: Draft
     bibliography: Entries
+    index: OpenIndex | None
+    options: Options
     files: Files
-    year: int
     match: Matcher | None = None
-    index: OpenIndex | None = None
     _sources: dict[Path, Source] = field(default_factory=dict)
 
     @cached_property
@@ -155,8 +155,9 @@ class Material:
 
     @cached_property
     def matches(self) -> Mapping[str, Match]:
-        """For each key that is cited and has an entry with a title, what `match` has; empty without it."""
-        return self.match([entry.paper for entry in self.cited.values()]) if self.match else {}
+        """For each key that is cited and has an entry with a title, what `match` has; empty without it and an index."""
+        match = self.match or (partial(match_entries, index=self.index) if self.index is not None else None)
+        return match([entry.paper for entry in self.cited.values()]) if match else {}
 
     @cached_property
     def differences(self) -> dict[str, list[Difference]]:
@@ -205,18 +206,18 @@ class Check:
     needs: _Needs = ""
     by_default: bool = True
 
-    def runs(self, options: Options, material: Material) -> bool:
+    def runs(self, material: Material) -> bool:
         """Whether it has what it needs."""
-        index, match = material.index is not None and not options.online, material.match is not None
-        has = {"": True, "index": index, "online": options.online, "records": match, "support": options.support}
+        options, has_index = material.options, material.index is not None
+        has = {"": True, "online": options.online, "support": options.support}
+        has |= {"index": has_index and not options.online, "records": has_index or material.match is not None}
         return has[self.needs]
 
     def run(self, material: Material) -> Iterator[Finding]:
         """What it finds, each at its place in a file."""
         for where, *said in self.tell(material):
             source = material.source(where.path)
-            in_line = source.line_span(where.line)
-            span = (where.start, where.end) if isinstance(where, Place | Cited) else in_line
+            span = (where.start, where.end) if isinstance(where, Place | Cited) else source.line_span(where.line)
             yield Finding.at(source, span, self.name, self.severity, *said)
 
 
@@ -256,27 +257,13 @@ def check_draft(
     Raises:
         InputError: `options` names a check that does not exist.
     """
-    options = options or Options()
-    return findings_of(material_of(draft, bibliography, index, options, files, match), options)
+    given = draft, bibliography or Entries(), index, options or Options(), files or Files(), match
+    return findings_of(Material(*given))
 
 
-def material_of(
-    draft: Draft,
-    bibliography: Entries | None,
-    index: OpenIndex | None,
-    options: Options,
-    files: Files | None = None,
-    match: Matcher | None = None,
-) -> Material:
-    """What the checks look at; arguments as for `check_draft`."""
-    if index is not None and match is None:
-        match = partial(match_entries, index=index)
-    return Material(draft, bibliography or Entries(), files or Files(), options.year, match, index)
-
-
-def findings_of(material: Material, options: Options) -> list[Finding]:
+def findings_of(material: Material) -> list[Finding]:
     """What is found, by file and line. Errors as for `check_draft`."""
-    checks = [one for one in selected(options) if one.runs(options, material)]
+    checks = [one for one in selected(material.options) if one.runs(material)]
     findings = [finding for one in checks for finding in one.run(material)]
     return sorted(findings, key=lambda one: (str(one.path), one.line, one.column, one.code, one.message))
 
@@ -367,7 +354,8 @@ def key_unknown(material: Material) -> Problems:
     unread = " ".join(material.source(path).text for path in {one.path for one in material.bibliography.unread})
     keys, broken = list(material.entries), set(_KEY_OF_ENTRY.findall(unread))
     for cited in material.draft.cited:
-        if cited.key in material.entries or (is_markdown(cited.path) and _CROSS_REFERENCE.match(cited.key)):
+        is_markdown = draft_kind(cited.path) == "Markdown"
+        if cited.key in material.entries or (is_markdown and _CROSS_REFERENCE.match(cited.key)):
             continue
         near = [key for key, *_ in process.extract(cited.key, keys, scorer=fuzz.ratio, limit=3, score_cutoff=_NEAR_KEY)]
         remedy = f"Did you mean {' or '.join(near)}?" if near else "Add its entry, or correct the key."
@@ -408,8 +396,8 @@ def place_open(material: Material) -> Problems:
 def newer_than_draft(material: Material) -> Problems:
     """Compares the year of each cited entry with that of the draft."""
     for key, entry in material.cited.items():
-        if entry.paper.year is not None and entry.paper.year > material.year:
-            message = f"{key} is of {entry.paper.year}, the draft of {material.year}"
+        if entry.paper.year is not None and entry.paper.year > material.options.year:
+            message = f"{key} is of {entry.paper.year}, the draft of {material.options.year}"
             yield entry, message, "Correct its year, or give that of the draft: --year YEAR"
 
 
@@ -672,9 +660,8 @@ def judgements(material: Material, only: str = "") -> Iterator[Judgement]:
             for key in keys:
                 says, supports = supporting_sentence(claim, papers[key])
                 fit = fits.get(key)
-                verdict = (
-                    DOES_NOT_FIT if fit is not None and not library.fits(fit) else SUPPORTS if supports else ON_TOPIC
-                )
+                is_fitting = fit is None or library.fits(fit)
+                verdict = (SUPPORTS if supports else ON_TOPIC) if is_fitting else DOES_NOT_FIT
                 place = sentence_place(material.source(paragraph.path), paragraph, sentence.text)
                 yield Judgement(key, claim, verdict if says or fit is not None else "", says, place)
 

@@ -158,6 +158,8 @@ class Files:
     def write(self) -> None:
         """Writes all changed files, or none.
 
+        A crash between two of them leaves each whole, but some may be new and some old.
+
         Raises:
             InputError: A file was changed by others since it was read.
             BuildError: A file cannot be written.
@@ -167,7 +169,18 @@ class Files:
         for path, file in files.items():
             if _bytes_of(path) != file.data:
                 raise InputError(f"{path} was changed while it was open", "Nothing was written. Start again.")
-        write_together(new)
+        existed = [path for path in files if path.exists()]
+        try:
+            for path, data in new.items():
+                with write_failures(path, "Nothing was changed. Make room, or mend its permissions."):
+                    write_bytes(path, data)
+        except BaseException:
+            for path, file in files.items():
+                if path not in existed:
+                    path.unlink(missing_ok=True)
+                elif _bytes_of(path) != file.data:
+                    write_bytes(path, file.data)
+            raise
         for path, file in files.items():
             file.before, file.data = file.text, new[path]
 
@@ -228,26 +241,3 @@ def _named(path: Path) -> str:
     """A path as a person would type it."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def write_together(files: Mapping[Path, bytes]) -> None:
-    """Replaces several files, or makes them; if one cannot be written, none is changed.
-
-    A crash between two of them leaves each whole, but some may be new and some old.
-
-    Raises:
-        BuildError: A file cannot be written.
-    """
-    places = {path.resolve(): data for path, data in files.items()}
-    before = {path: path.read_bytes() if path.exists() else None for path in places}
-    try:
-        for path, data in places.items():
-            with write_failures(path, "Nothing was changed. Make room, or mend its permissions."):
-                write_bytes(path, data)
-    except BaseException:
-        for path, old in before.items():
-            if old is None:
-                path.unlink(missing_ok=True)
-            elif path.read_bytes() != old:
-                write_bytes(path, old)
-        raise

@@ -129,16 +129,12 @@ def match_of(entry: Paper, papers: Sequence[Paper], known: Sequence[Known] = ())
     }
     rated = [(_rating(entry, paper), paper) for paper in records if paper not in others]
     best, paper = max(rated, key=lambda each: each[0], default=((0.0, 0.0), None))  # the first of several
-    said_by = {one.paper_id: sources.get(one.paper_id, "the index") for one in records}
-    notices = [
-        Notice("retraction", quoted(one), said_by[one.paper_id]) for _, one in rated if _is_notice_of(entry, one)
-    ]
-    every = frozenset[str]().union(*map(keys_of, records))
-    match = Match(notices=tuple(notices), others=misplaced, identifiers=every, sources=sources)
+    match = Match(others=misplaced, identifiers=frozenset[str]().union(*map(keys_of, records)), sources=sources)
+    notices = [Notice("retraction", quoted(one), match.place(one)) for _, one in rated if _is_notice_of(entry, one)]
     if paper is None or not best[0]:
         near = [(similarity(entry.title, one.title), one) for _, one in rated]
         score, nearest = max(near, key=lambda each: each[0], default=(0.0, None))
-        return replace(match, nearest=nearest if score >= _NEAR else None)
+        return replace(match, nearest=nearest if score >= _NEAR else None, notices=tuple(notices))
     editions = tuple(one for _, one in rated if one is paper or same_work(one, paper) or same_work(one, entry))
     marked = [Notice("retraction", quoted(one), match.place(one)) for one in editions if is_retracted(one)]
     said = [notice for one in known if one.paper in editions for notice in one.notices]
@@ -186,10 +182,8 @@ def _fault(entry: Paper, record: Paper, place: str) -> tuple[str, str] | None:
     key = entry.paper_id
     if not any(starmap(same_author, product(entry.authors, record.authors))):
         first = record.authors[0]
-        return (
-            "two-works",
-            f"none of the authors of {key} is an author of the paper with its title, which is by {first}",
-        )
+        message = f"none of the authors of {key} is an author of the paper with its title, which is by {first}"
+        return "two-works", message
     if not same_author(entry.authors[0], record.authors[0]):
         return "authors-differ", f"the first author of {key} is {entry.authors[0]}, in {place} {record.authors[0]}"
     for name in entry.authors:

@@ -19,6 +19,7 @@ from citerec.corpus.matching import (
     doi_in,
     is_preprint,
     keys_of,
+    most_alike,
     plain_title,
     same_work,
     similarity,
@@ -41,7 +42,7 @@ from citerec.files.text import names_in
 from citerec.records import Known, Notice, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.settings import PartSettings
-from citerec.sources.look_up import Asking, LookUp, Manners, most_alike, notice_kind, opened
+from citerec.sources.look_up import Asking, LookUp, Manners, notice_kind, opened
 
 _IN_A_ROW = 2
 """Failures one after another after which a service is not asked any more."""

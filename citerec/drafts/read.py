@@ -108,21 +108,6 @@ def is_draft(path: Path) -> bool:
     return any(path.suffix.lower() in endings for endings in _ENDINGS.values())
 
 
-def is_plain(path: Path) -> bool:
-    """Whether a file of this name is read as plain text."""
-    return draft_kind(path) == "plain text"
-
-
-def is_latex(path: Path) -> bool:
-    """Whether a file of this name is read as LaTeX."""
-    return draft_kind(path) == "LaTeX"
-
-
-def is_markdown(path: Path) -> bool:
-    """Whether a file of this name is read as Markdown."""
-    return draft_kind(path) == "Markdown"
-
-
 def draft_kind(path: Path) -> str:
     """What a file of this name is read as: LaTeX, Markdown, plain text and so on."""
     kinds = (kind for kind, endings in _ENDINGS.items() if path.suffix.lower() in endings)

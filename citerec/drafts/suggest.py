@@ -15,9 +15,8 @@ from citerec.contexts.topic import mentions
 from citerec.discourse.worthiness import Placed, Sentence, is_sentence, shipped
 from citerec.drafts.base import Draft, Paragraph, Place, Source
 from citerec.drafts.files import Files
-from citerec.drafts.filling import sentence_end
-from citerec.drafts.read import is_latex, place_marker
-from citerec.drafts.sentences import draft_sentences, sentence_place
+from citerec.drafts.filling import draft_sentences, sentence_end, sentence_place
+from citerec.drafts.read import draft_kind, place_marker
 from citerec.errors import QueryError
 from citerec.recommend import Recommender
 from citerec.records import MARKER, NO_FILTERS, Answer, Filters
@@ -141,5 +140,5 @@ def place_after(draft: Draft, path: Path, text: str, at: int, end: int | None = 
         noted = _NOTED.search(text, at, end)
         end = noted.end() if noted else end
     stop = _STOP.search(text, at, end)
-    mark = draft.form(["?"]) if is_latex(path) else place_marker(path)
+    mark = draft.form(["?"]) if draft_kind(path) == "LaTeX" else place_marker(path)
     return end - (len(stop[0]) if stop else 0), f" {mark}"

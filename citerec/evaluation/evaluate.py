@@ -43,9 +43,9 @@ from citerec.evaluation.record import FamilyInfo, Measured, Pool, Record, System
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import RESAMPLES
 from citerec.evaluation.systems import Answered, Conditions, System, answer, learnt_by, named
-from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress, progress_bar
+from citerec.files.resume import digest_of
 from citerec.index.describe import size_of
 from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender

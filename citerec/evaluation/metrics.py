@@ -222,14 +222,14 @@ def cited_papers(topics: Sequence[Topic], years: Years, rules: LeakRules) -> "pd
     """The cited papers, in order: number of the `topic`, `context`, `paper`, and its `outcome` if it is not found."""
     import pandas as pd
 
-    year_rule = LeakRules(exclude_citing=False, as_of_year=rules.as_of_year)
     _, _, missed, newer, outside = OUTCOMES
     rows = []
     for number, topic in enumerate(topics):
+        latest = rules.restrict(topic).as_of_year
         for paper_id in topic.context.cited_ids:
             outcome = outside
             if paper_id in years:
-                outcome = missed if year_rule.permits(topic, paper_id, years[paper_id]) else newer
+                outcome = missed if latest is None or (years[paper_id] or 0) <= latest else newer
             rows.append((number, topic.context.context_id, paper_id, outcome))
     return pd.DataFrame(rows, columns=["topic", "context", "paper", "outcome"])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from citerec.errors import InputError
-from citerec.files.hashing import file_digest
+from citerec.files.resume import file_digest
 from citerec.write.task_files import read_prediction_file, read_tasks
 from citerec.write.tasks import Prediction, TextTask
 

@@ -15,8 +15,8 @@ from citerec.evaluation.record import FamilyInfo, Measured, Record, SystemRecord
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import ALL, DATASET, RESAMPLES, Floats, grouping_of
 from citerec.evaluation.tables import said
-from citerec.files.hashing import digest_of
 from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import digest_of
 from citerec.files.text import counted
 from citerec.write.metrics import DEFAULT_METRICS, Column, CorpusMetric, TextMetric
 from citerec.write.tasks import Prediction

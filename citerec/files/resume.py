@@ -2,11 +2,12 @@
 
 There are two forms. A `Journal` keeps notes of one piece of work in its folder, which is emptied for another one. A
 stage (`run_stage`) keeps the results of many shards, even of several plans, in a folder. A step
-states its own version, which is increased when the same input would give another result.
+states its own version, which is increased when the same input would give another result. Digests tell what is the same.
 """
 
 import contextlib
 import functools
+import hashlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,10 +16,37 @@ from typing import Any, NamedTuple
 import orjson
 
 from citerec.files.addresses import client_failures, is_address
-from citerec.files.hashing import digest_of, identity
 from citerec.files.parallel import Parallelism, outcomes_of
 from citerec.files.writing import remove, write_json, writing_file
 from citerec.version import __version__
+
+
+def digest_of(value: Any) -> str:
+    """A short digest of a JSON value; the order of keys makes no difference."""
+    return hashlib.blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
+
+
+def file_digest(path: Path, algorithm: str = "sha256") -> str:
+    """The digest of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+def identity(path: Path) -> list[Any]:
+    """Tells whether a file is still the one that was read: path, size, time of change; at an address its ETag."""
+    status: Any = path.stat()
+    facts = status.as_info() if is_address(path) else {}
+    return [str(path.resolve()), status.st_size, facts.get("ETag") or facts.get("etag") or status.st_mtime_ns]
+
+
+def hash_sample(seed: int, *names: str, between: str = "\0") -> int:
+    """A number from 0 to 2^64 that depends only on seed and names, the same on every machine.
+
+    The items with the least numbers are a random sample, and an item keeps its number when others are added. `between`
+    joins the names in the digest: published samples must stay the same.
+    """
+    return int.from_bytes(hashlib.blake2b(between.join((str(seed), *names)).encode(), digest_size=8).digest())
+
 
 JOURNAL = "journal.json"
 

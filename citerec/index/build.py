@@ -14,9 +14,9 @@ from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.store import PaperStore, SqliteStore
 from citerec.errors import InputError, SourceError
 from citerec.files.addresses import path_of
-from citerec.files.hashing import identity
 from citerec.files.parallel import HERE, Parallelism, Ray, in_parts
 from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import identity
 from citerec.files.writing import writing_file
 from citerec.index import manifest as manifests
 from citerec.index.base import ENGINES, WORDS

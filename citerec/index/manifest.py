@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from citerec.corpus import store as stores
 from citerec.corpus.store import Counts, PaperStore, ShardCounts, SqliteStore
 from citerec.errors import IndexUnusableError, first_fault
-from citerec.files.hashing import file_digest
-from citerec.files.resume import JOURNAL, Journal, read_json
+from citerec.files.resume import JOURNAL, Journal, file_digest, read_json
 from citerec.files.writing import alone, link, remove, sync_entry, write_failures, writing_file
 from citerec.settings import INDEXES
 

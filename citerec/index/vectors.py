@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from citerec.corpus.reading import BadRecord, RecordError, parsed, raw_lines, read_id
 from citerec.errors import BuildError, IndexUnusableError, InputError, ModelError, SourceError
-from citerec.files.hashing import digest_of
 from citerec.files.parallel import HERE, Parallelism, available_processors, in_parts, outcomes_of
 from citerec.files.progress import Progress, Rejected
+from citerec.files.resume import digest_of
 from citerec.index.columns import COLUMNS, Mask, PaperRows, Rows, mapped, rows_of, writing_arrays
 from citerec.index.manifest import CACHE, DENSE, FILE_NAME, FolderManifest, checksums
 from citerec.models.encoder import ENCODERS, Encoder, PaperEncoder, coded, paper_text

@@ -1,11 +1,9 @@
 """Which paper of an index a record from elsewhere is: searches by title."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from citerec.contexts.topic import Topic
-from citerec.corpus.matching import LEAST_ALIKE, alike, similarity
-from citerec.corpus.store import PaperStore
+from citerec.corpus.matching import LEAST_ALIKE, most_alike, similarity
 from citerec.errors import QueryError
 from citerec.records import NO_FILTERS, Paper
 from citerec.retrieve.base import OpenIndex
@@ -49,15 +47,9 @@ def papers_of_index(entries: Mapping[str, Paper], index: OpenIndex) -> dict[str,
         same_id = own.get(key)
         if same_id and (not entry.title or similarity(entry.title, same_id.title) >= LEAST_ALIKE):
             ids[key] = key
-        elif entry.title and (paper_id := nearest(entry.title, partial(alike, entry), search, index.store)):
-            ids[key] = paper_id
+        elif entry.title:
+            ranked = search(entry.title)
+            papers = index.store.papers(ranked, texts=False)
+            if best := most_alike(entry, (papers[paper_id] for paper_id in ranked if paper_id in papers)):
+                ids[key] = best.paper_id
     return ids
-
-
-def nearest(text: str, rate: Callable[[Paper], float], search: Search, store: PaperStore) -> str | None:
-    """The id of the paper that is rated highest among those that a search finds for a text; None if all are 0."""
-    ids = search(text)
-    papers = store.papers(ids, texts=False)
-    scored = [(rate(papers[paper_id]), paper_id) for paper_id in ids if paper_id in papers]
-    score, paper_id = max(scored, key=lambda each: each[0], default=(0.0, ""))  # the first of several
-    return paper_id if score else None

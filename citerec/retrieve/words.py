@@ -13,7 +13,7 @@ from pydantic import Field
 
 from citerec.contexts.topic import Topic, clean
 from citerec.errors import FilterError, QueryError, SettingsError
-from citerec.files.hashing import hash_sample
+from citerec.files.resume import hash_sample
 from citerec.index.base import ABSTRACT, CITANCE, TEXT, TITLE, Query, SearchHits
 from citerec.index.columns import Mask, PaperRows, Rows, owners_of, places_in
 from citerec.index.words.analysis import hash_of

@@ -40,7 +40,7 @@ from citerec.contexts.read import context_of_sentence
 from citerec.corpus.base import entries_of
 from citerec.drafts import Files, place_marker
 from citerec.drafts.bibliography import Bibliography, Entry, Mending, draft_of, mend_entries, read_entries
-from citerec.drafts.check import WRITING, Finding, check_draft, findings_by_entry, findings_of, material_of
+from citerec.drafts.check import WRITING, Finding, Material, check_draft, findings_by_entry, findings_of
 from citerec.drafts.filling import Filling
 from citerec.drafts.online import OnlineMatcher, find_reference, verdicts_json
 from citerec.drafts.suggest import suggestions
@@ -340,9 +340,9 @@ def check(request: schemas.DraftCheckRequest, call: CallOf) -> dict[str, Any]:
         read = read_entries([_BIBLIOGRAPHY], filling.files)
         draft = filling.draft if filling.draft.cited or filling.draft.places else draft_of(read)
         options = replace(WRITING, support=request.support)
-        material = material_of(draft, read, call.system.index, options, filling.files)
+        material = Material(draft, read, call.system.index, options, filling.files)
         return {
-            "findings": _findings_json(read.entries, findings_of(material, options)),
+            "findings": _findings_json(read.entries, findings_of(material)),
             "citations": [
                 _part(one, "key", "sentence", "verdict", "says") | {"line": one.place.line}
                 for one in (material.judgements if request.support else ())

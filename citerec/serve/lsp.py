@@ -25,7 +25,7 @@ from citerec.contexts.topic import mentions
 from citerec.corpus.citation_keys import check_key, cited_as, own_entry
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
-from citerec.drafts.bibliography import Bibliography, mended, read_entries
+from citerec.drafts.bibliography import Bibliography, Entries, mended, read_entries
 from citerec.drafts.check import (
     WRITING,
     Finding,
@@ -33,13 +33,12 @@ from citerec.drafts.check import (
     Severity,
     findings_of,
     judgements,
-    material_of,
 )
 from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.matching import Match, match_entries
 from citerec.drafts.online import OnlineMatcher, find_reference
-from citerec.drafts.read import is_draft, is_latex, is_plain
+from citerec.drafts.read import draft_kind, is_draft
 from citerec.drafts.suggest import Suggestion, place_after, suggestions
 from citerec.drafts.support import DOES_NOT_FIT, Judgement
 from citerec.errors import CiterecError, InputError, QueryError
@@ -120,7 +119,7 @@ class Typed:
 def typed_at(path: Path, text: str, offset: int) -> Typed | None:
     r"""The key at an offset of a draft; None if there is none. Its citation may not be closed yet."""
     closing = ""
-    if not (is_latex(path) or is_plain(path)):
+    if draft_kind(path) not in ("LaTeX", "plain text"):
         match = _AT.search(text, max(0, offset - _FAR), offset)
         if match is None:
             return None
@@ -361,7 +360,7 @@ class Workbench:
             source, line = Source(view.path, view.text), _LINE.search(error.message)
             span = source.line_span(int(line[1]) if line else 1)
             return [Finding.at(source, span, "unreadable-draft", Severity.NOTE, error.message, error.remedy)]
-        found = findings_of(self._material(view, draft), replace(WRITING, online=bool(self.services)))
+        found = findings_of(self._material(view, draft))
         return found + list(self._suggestions(view))
 
     def suggest(self, view: View) -> None:
@@ -400,7 +399,9 @@ class Workbench:
         files, paths = view.files(), self.paths(view)
         index = self._index_now()
         compare = functools.partial(self._compare, index) if index or self.services else None
-        return material_of(draft, read_entries(paths, files) if paths else None, index, WRITING, files, compare)
+        bibliography = read_entries(paths, files) if paths else Entries()
+        options = replace(WRITING, online=bool(self.services))
+        return Material(draft, bibliography, index, options, files, compare)
 
     def _compare(self, index: OpenIndex | None, entries: Iterable[Paper]) -> dict[str, Match]:
         """What the index, or web services, have of entries, by key; each is compared once."""

@@ -24,12 +24,8 @@ class Anthology(Corpus):
     url = "https://aclanthology.org"
     workers = 1
 
-    def releases(self) -> list[str]:
-        """The one release that is there: the day on which the file was made."""
-        return [self._newest()[0]]
-
     def release(self, name: str | None = None) -> Release:
-        """The one release that is there; InputError if another is named."""
+        """The one release that is there, the day on which the file was made; InputError if another is named."""
         newest, size = self._newest(name)
         papers = Dataset("papers", "BibTeX entries, with abstracts; volumes are left out", size)
         terms = "CC BY 4.0 for papers since 2016; CC BY-NC-SA 3.0 for earlier ones. Other publishers keep their rights."

@@ -139,13 +139,13 @@ class Corpus(ABC):
         self.web = web
         self.url_used = (url or self.url).rstrip("/")
 
-    @abstractmethod
     def releases(self) -> list[str]:
-        """The names of its releases, oldest first.
+        """The names of its releases, oldest first; by default the one that is there.
 
         Raises:
             WebError: The server does not answer, or answers something else.
         """
+        return [self.release().name]
 
     @abstractmethod
     def release(self, name: str | None = None) -> Release:

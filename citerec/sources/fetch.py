@@ -31,11 +31,10 @@ from citerec.corpus.base import CORPUS, REMOVED, UPDATES, papers_in
 from citerec.corpus.matching import alike, canonical_id, is_title, look_up_names, names_of, passes
 from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, writing_lines
 from citerec.errors import InputError, SourceError, first_fault
-from citerec.files.hashing import file_digest, identity
 from citerec.files.http import TRIES, ChangedError, Web, WebError, keep_pace
 from citerec.files.parallel import available_processors, outcomes_of
 from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
-from citerec.files.resume import JOURNAL, Journal, read_json
+from citerec.files.resume import JOURNAL, Journal, file_digest, identity, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, remove, write_bytes, write_failures, writing_file
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper
 from citerec.sources.base import CORPORA, Corpus, RawRecord, Release, RemoteFile, Update
@@ -238,7 +237,7 @@ def kept_papers(
 
 
 def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
-    """Keeps what is about kept papers. Notes these papers as `about`, and the keys of records, if they have some.
+    """Keeps what is about kept papers. Notes the `keys` of records, if they have some.
 
     Args:
         kept: A file of the ids of kept papers.
@@ -251,8 +250,6 @@ def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
             return False
         if record.key is not None:
             notes["keys"].add(record.key)
-        elif record.paper_id is not None:
-            notes["about"].add(record.paper_id)
         return True
 
     return keeps
@@ -518,17 +515,15 @@ class Step(BaseModel):
         folder: Where its files are, in the folder of the corpus. Those of the last step have the ids of the corpus.
         papers: How many papers the corpus had after it.
         left: Papers that were deleted, or are not of the cut any more.
-        without_text: Papers that are new here, and of which it has no abstract.
         parts: The files that were read, in the order in which they are to be read here.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
 
     release: str
     folder: str
     papers: int
     left: int = 0
-    without_text: int = 0
     parts: tuple[Part, ...]
 
 
@@ -639,7 +634,6 @@ class Passes:
             folder=f"{UPDATES}/{update.begin}_{update.end}" if update.begin else "",
             papers=len(now),
             left=len(gone),
-            without_text=len(now - papers - self.ids("about", "abstracts")) if "abstracts" in joins else 0,
             parts=tuple(self._parts),
         )
 

@@ -19,9 +19,9 @@ import orjson
 from pydantic import Field
 from requests import Session
 
-from citerec.corpus import arxiv, csl, openalex, s2ag
+from citerec.corpus import arxiv, csl, matching, openalex, s2ag
 from citerec.corpus.base import paper_of
-from citerec.corpus.matching import alike, arxiv_in, canonical_id, doi_in, doi_of_address, keys_of, plain_title, year_in
+from citerec.corpus.matching import arxiv_in, canonical_id, doi_in, doi_of_address, keys_of, plain_title, year_in
 from citerec.corpus.reading import plain, read_id, read_list, read_object, read_plain, read_strings, read_text
 from citerec.corpus.venues import same_venue
 from citerec.errors import ServiceError, SettingsError
@@ -101,13 +101,6 @@ class Citing(NamedTuple):
 
     paper: Paper
     sentences: tuple[str, ...]
-
-
-def most_alike(paper: Paper, others: Iterable[Paper]) -> Paper | None:
-    """Which of some papers is a paper, by DOI, or by title, authors and year; None if none is."""
-    scored = ((alike(paper, one), one) for one in others)
-    score, best = max(scored, key=lambda each: each[0], default=(0.0, paper))
-    return best if score else None
 
 
 def years_of(filters: Filters) -> tuple[int | None, int | None]:
@@ -199,7 +192,7 @@ class LookUp(ABC):
 
     def most_alike(self, paper: Paper) -> Paper | None:
         """The paper by title, authors and year; None if it lists none. Errors as for `search`."""
-        return most_alike(paper, (one.paper for one in self.titled(paper)))
+        return matching.most_alike(paper, (one.paper for one in self.titled(paper)))
 
     def known(self, paper: Paper) -> list[Known]:
         """Records that may be of a paper: that with its id, and, unless it has the same title, the nearest by title.
@@ -367,7 +360,8 @@ class SemanticScholar(LookUp):
     def find(self, papers: Sequence[Paper]) -> list[Paper | None]:
         """As `LookUp.find`: those with an id that it knows in one request, at most 500; the others by title."""
         ids = [self.id_of(paper) for paper in papers]
-        known = dict(zip(filter(None, ids), self._with_ids([one for one in ids if one]), strict=True))
+        asked = [one for one in ids if one]
+        known = dict(zip(asked, self._with_ids(asked) if asked else (), strict=True))
         return [known.get(one or "") or self.most_alike(paper) for one, paper in zip(ids, papers, strict=True)]
 
     @staticmethod
@@ -380,8 +374,6 @@ class SemanticScholar(LookUp):
         return next((f"{there}:{ids[here.casefold()]}" for here, there in schemes if here.casefold() in ids), None)
 
     def _with_ids(self, ids: Sequence[str]) -> list[Paper | None]:
-        if not ids:
-            return []
         answer = self.content("paper/batch", self.fields, body={"ids": list(ids)})
         with contextlib.suppress(orjson.JSONDecodeError, TypeError, ValueError):
             records = orjson.loads(answer or b"")

@@ -34,10 +34,6 @@ class OpenAlex(Corpus):
     says_language = True
     citations = "works"
 
-    def releases(self) -> list[str]:
-        """The one release that is there."""
-        return [self._parts()[0]]
-
     def release(self, name: str | None = None) -> Release:
         """The one release that is there; InputError if another is named."""
         newest, parts = self._parts(name)

@@ -15,8 +15,8 @@ from citerec.contexts.topic import Topic
 from citerec.errors import InputError
 from citerec.evaluation.metrics import reliability
 from citerec.evaluation.record import find_overlap
-from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import hash_sample
 from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, NO_FILTERS, Context, Filters, citing_name
 from citerec.retrieve.base import Candidates, Floats

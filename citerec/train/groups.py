@@ -22,9 +22,8 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.reading import read_failures
 from citerec.errors import BuildError, InputError
 from citerec.evaluation.metrics import NOT_FOUND, measure, parse_metrics
-from citerec.files.hashing import file_digest, hash_sample
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.files.resume import Journal
+from citerec.files.resume import Journal, file_digest, hash_sample
 from citerec.files.writing import Kind, alone, beside, remove
 from citerec.models.loading import ModelManifest, torch_device
 from citerec.recommend import Recommender

@@ -18,9 +18,9 @@ from citerec.contexts.markers import marked
 from citerec.contexts.provenance import NOTHING, PROVENANCE, Provenance, digest, folded
 from citerec.errors import InputError, SettingsError
 from citerec.evaluation.metrics import parse_metrics
-from citerec.files.hashing import digest_of, hash_sample
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
 from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import digest_of, hash_sample
 from citerec.files.writing import Kind, writing_file
 from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST

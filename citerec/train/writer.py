@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 
 from citerec.contexts.provenance import Provenance, provenance_of_part
 from citerec.errors import InputError
-from citerec.files.hashing import digest_of, file_digest, hash_sample
 from citerec.files.progress import Progress, no_note, no_progress
+from citerec.files.resume import digest_of, file_digest, hash_sample
 from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
 from citerec.models.text_models import Encoded, TextModel

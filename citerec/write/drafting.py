@@ -18,8 +18,8 @@ from citerec.corpus.reading import BadRecord, raw_lines, whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.drafts.filling import Filling, as_source
 from citerec.errors import InputError, SourceError, WriterError
-from citerec.files.hashing import digest_of, identity
 from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.resume import digest_of, identity
 from citerec.files.text import names_in, one_line, printable, replaced
 from citerec.files.writing import beside, write_failures
 from citerec.records import MARKER, Context, Paper, json_id

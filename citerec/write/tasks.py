@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from citerec.contexts.provenance import Provenance, digest, folded
 from citerec.contexts.split import PYSBD, splitter, splitter_identity
-from citerec.files.hashing import hash_sample
+from citerec.files.resume import hash_sample
 from citerec.files.text import STOP_WORDS, one_line, printable
 from citerec.records import Paper
 

@@ -29,8 +29,8 @@ from citerec.corpus.reading import (
     writing_records,
 )
 from citerec.errors import InputError, SourceError
-from citerec.files.hashing import hash_sample
 from citerec.files.progress import FULL_TEXT_BYTES, Progress, Rejected, fault_at, no_progress
+from citerec.files.resume import hash_sample
 from citerec.files.text import one_line, replaced
 from citerec.files.writing import write_failures
 from citerec.papers.common.pair_sets import positions, unified

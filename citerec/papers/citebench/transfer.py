@@ -10,9 +10,8 @@ from citerec.evaluation.results import plain
 from citerec.evaluation.statistics import OVERALL
 from citerec.evaluation.tables import Cell, OverSeeds, Table, left, over_seeds, right, seed_name
 from citerec.evaluation.texts import evaluate_texts
-from citerec.files.hashing import file_digest
 from citerec.files.progress import no_note, no_progress
-from citerec.files.resume import Journal
+from citerec.files.resume import Journal, file_digest
 from citerec.train.groups import Choice, How, Schedule
 from citerec.train.writer import WriterOptions, train_seeds
 from citerec.write.drafting import write_batch

@@ -18,9 +18,8 @@ from citerec.contexts.repeats import OUTCOMES, OfTexts, full_texts, run_over_tex
 from citerec.contexts.split import splitter_identity
 from citerec.corpus.reading import QUARANTINE, reading_lines, writing_lines
 from citerec.errors import BuildError, InputError
-from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
-from citerec.files.resume import Step, read_json
+from citerec.files.resume import Step, hash_sample, read_json
 from citerec.files.writing import Kind, alone, beside
 from citerec.index.manifest import Manifest
 from citerec.retrieve.base import OpenIndex

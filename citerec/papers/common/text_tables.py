@@ -14,7 +14,7 @@ from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import ALL, DATASET, Group
 from citerec.evaluation.texts import evaluate_texts
-from citerec.files.hashing import digest_of, identity
+from citerec.files.resume import digest_of, identity
 from citerec.files.text import counted
 from citerec.papers.common import reproduce
 from citerec.write.drafting import write_batch

@@ -25,9 +25,9 @@ from citerec.contexts.topic import LeakRules, Topic
 from citerec.corpus.reading import read_failures
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
-from citerec.files.hashing import hash_sample
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress
+from citerec.files.resume import hash_sample
 from citerec.files.writing import Kind
 from citerec.models.encoder import Reading, batches_by_length
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity

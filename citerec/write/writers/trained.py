@@ -22,7 +22,7 @@ import Stemmer
 from citerec.contexts.provenance import PROVENANCE, provenance_of_part
 from citerec.errors import ModelError
 from citerec.files import writing
-from citerec.files.hashing import digest_of, file_digest
+from citerec.files.resume import digest_of, file_digest
 from citerec.files.text import STOP_WORDS
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.rerank.ltr import Trees

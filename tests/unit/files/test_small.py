@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from citerec.errors import BuildError, InputError
-from citerec.files.hashing import hash_sample
 from citerec.files.progress import Rejected
 from citerec.files.registry import Registry
+from citerec.files.resume import hash_sample
 from citerec.files.text import one_line, printable
 
 

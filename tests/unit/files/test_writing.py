@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from citerec.drafts.files import write_together
+from citerec.drafts.files import Files
 from citerec.errors import BuildError
 from citerec.files.writing import Kind, recover, write_json, writing_file
 from tests.torture.crash_points import DIED, crashes
@@ -97,9 +97,14 @@ def test_files_that_are_written_together_are_all_new_or_all_old(tmp_path: Path) 
     first, second, third, link = (tmp_path / name for name in ("first", "second", "third", "link"))
     first.write_text("old")
     link.symlink_to(first)
-    write_together({first: b"new", link: b"newer", second: b"new"})
+    files = Files()
+    for path, old, new in ((link, "old", "newer"), (second, "", "new")):
+        files.change(path, 0, len(old), new)
+    files.write()
     assert (link.is_symlink(), first.read_text(), second.read_text()) == (True, "newer", "new")
+    for path, old, new in ((first, "newer", "newest"), (third, "", "new"), (Path("/proc/none/file"), "", "new")):
+        files.change(path, 0, len(old), new)
     with pytest.raises(BuildError, match=r"cannot write .*Nothing was changed"):
-        write_together({first: b"newest", third: b"new", Path("/proc/none/file"): b""})
+        files.write()
     assert (first.read_text(), second.read_text(), third.exists()) == ("newer", "new", False)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "link", "second"]
