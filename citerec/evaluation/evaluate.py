@@ -28,10 +28,9 @@ from citerec.diagnostics.families import (
 )
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
-from citerec.evaluation.figures import TABLES, labels_table
 from citerec.evaluation.metrics import DEFAULT_METRICS, cited_papers, parse_metrics, rank, ranks_of
 from citerec.evaluation.record import FamilyInfo, Measured, Pool, Record, SystemRecord, find_overlap
-from citerec.evaluation.results import Results
+from citerec.evaluation.results import TABLES, Results, labels_table
 from citerec.evaluation.statistics import RESAMPLES
 from citerec.evaluation.systems import Answered, Conditions, System, answer, learnt_by, named
 from citerec.files.hashing import digest_of

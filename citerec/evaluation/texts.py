@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from citerec.errors import InputError
-from citerec.evaluation.figures import TARGET, labels_table
 from citerec.evaluation.predictions import Predictions, citing_paper
 from citerec.evaluation.record import FamilyInfo, Measured, Record, SystemRecord
-from citerec.evaluation.results import Results
+from citerec.evaluation.results import TARGET, Results, labels_table
 from citerec.evaluation.statistics import ALL, DATASET, RESAMPLES, Floats, grouping_of
 from citerec.evaluation.tables import said
 from citerec.files.hashing import digest_of

@@ -16,9 +16,8 @@ from citerec import evaluate
 from citerec.diagnostics.sets import read_set
 from citerec.errors import InputError
 from citerec.evaluation import tables
-from citerec.evaluation.figures import Robustness, robustness
 from citerec.evaluation.page import to_html
-from citerec.evaluation.results import Results, merge
+from citerec.evaluation.results import Results, Robustness, merge, robustness
 from citerec.evaluation.statistics import Mean, Scores
 from citerec.index.build import BuildOptions, add_to_index
 from citerec.recommend import Recommender

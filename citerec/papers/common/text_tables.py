@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import cast
 
 from citerec.errors import InputError, ModelError, WriterError
-from citerec.evaluation.figures import SystemSummary
 from citerec.evaluation.predictions import read_predictions
-from citerec.evaluation.results import Results
+from citerec.evaluation.results import Results, SystemSummary
 from citerec.evaluation.statistics import ALL, DATASET, Group
 from citerec.evaluation.texts import evaluate_texts
 from citerec.files.hashing import digest_of, identity
