@@ -23,7 +23,7 @@ from pydantic import Field
 
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
 from citerec.contexts.full_text import find_texts
-from citerec.contexts.read import as_record, parse_context, read_contexts
+from citerec.contexts.read import as_record, parse_context, read_contexts, write_records
 from citerec.contexts.repeats import OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, stop_if_bad
 from citerec.contexts.split import pipeline_identity, splitter_identity
 from citerec.corpus.base import FORMATS, find_shards
@@ -666,9 +666,9 @@ class _Build:
 
         def write_beside(folder: Path) -> None:
             sets.write_cells(folder / sets.CELLS, self.cells)
-            sets.write_records(folder / sets.RESERVES, map(self._record, choice.free_reserves()))
+            write_records(folder / sets.RESERVES, map(self._record, choice.free_reserves()))
             if rejected := self._rejected():
-                sets.write_records(folder / sets.REJECTED_LINES, rejected)
+                write_records(folder / sets.REJECTED_LINES, rejected)
 
         return sets.write_set(out, map(self._record, choice.chosen), facts, write_beside)
 

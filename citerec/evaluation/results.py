@@ -7,7 +7,7 @@ import functools
 import math
 import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -80,15 +80,13 @@ class SystemSummary(SystemRecord):
 
 
 def robustness(
-    metrics: Sequence[str], overall: statistics.Scores, families: Mapping[str, Mapping[str, statistics.Scores]]
+    metrics: Sequence[str], overall: statistics.Scores, by_class: Iterable[tuple[Group, statistics.Scores]]
 ) -> tuple[Robustness, ...]:
     """How even scores are over classes, by metric; nothing of a single class.
 
     Classes that are too small count only if all are.
     """
-    classes = [
-        (family, label, scores) for family, labels in families.items() for label, scores in labels.items() if scores.n
-    ]
+    classes = [(*group, scores) for group, scores in by_class if scores.n]
     classes = [entry for entry in classes if not entry[-1].few] or classes
     rows = []
     for metric in metrics if len(classes) > 1 else ():
@@ -255,7 +253,7 @@ class Results:
             ranks, counts = of_system["rank"].to_numpy(), of_system["outcome"].value_counts()
             confidence = self.confidence[self.confidence["system"] == name]
             figures |= {
-                "robustness": robustness(columns, overall, families),
+                "robustness": robustness(columns, overall, zip(self.groups[1:], scores[1:], strict=True)),
                 "outcomes": {outcome: int(counts.get(outcome, 0)) for outcome in OUTCOMES},
                 "ranks": np.bincount(ranks[ranks > 0], minlength=k + 1)[1:].tolist(),
                 "reliability": reliabilities(confidence, of_system, k),
