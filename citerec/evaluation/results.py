@@ -30,7 +30,7 @@ from citerec.retrieve.run import write_run
 from citerec.write.metrics import Column
 
 if TYPE_CHECKING:
-    from citerec.evaluation.predictions import Predictions
+    from citerec.evaluation.texts import Predictions
 
 
 class Robustness(NamedTuple):

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from citerec.evaluation.predictions import citing_paper
 from citerec.evaluation.statistics import times_of
+from citerec.evaluation.texts import citing_paper
 from citerec.files.text import counted
 from citerec.papers.common.reproduce import Measured, Reproduction, metrics_here, published
 from citerec.papers.common.statistics import bootstrapped
