@@ -22,7 +22,7 @@ from citerec.diagnostics.families import (
     FAMILIES,
     HOW_TO_GET,
     families_named,
-    is_installed,
+    installed_model,
     label_contexts,
     title_of,
 )
@@ -136,9 +136,8 @@ def labelled_contexts(
     wanted = source.families or (*kept, *FAMILIES)
     families = [one for one in families_named() if one.name in wanted and (one.on_the_spot or not of_set)]
     if any(family.needs_tagger for family in families) and model is None:
-        if source.families or is_installed(DEFAULT_MODEL):
-            model = DEFAULT_MODEL
-        else:
+        model = DEFAULT_MODEL if source.families else installed_model()
+        if model is None:
             notes.append(
                 f"Parts of speech are not labelled: {DEFAULT_MODEL} is not installed. Get it with {HOW_TO_GET}"
             )
