@@ -186,9 +186,7 @@ def _shown(entry: Entry, mending: Mending, *, quiet: bool) -> bool:
     new = mended(old, [mending])
     if new != old and not quiet:
         before, after = old.splitlines(), new.splitlines()
-        removed, added = (
-            [line for line in one if line not in other] for one, other in ((before, after), (after, before))
-        )
-        say(f"{entry.path}:{entry.line}", *(Text(f"-{one}", "red") for one in removed))
-        say(*(Text(f"+{one}", "green") for one in added))
+        removed = [Text(f"-{one}", "red") for one in before if one not in after]
+        added = [Text(f"+{one}", "green") for one in after if one not in before]
+        say(f"{entry.path}:{entry.line}", *removed, *added)
     return new != old

@@ -102,7 +102,7 @@ def label(
     sets.SET.check_place(place)
     manifest, store = manifest_and_store(path)
     read = intents_of(read_contexts(contexts, cited=True), tagger)
-    model = _tagger(spacy_model)
+    model = spacy_model or families.installed_model()
     with progress_bar() as on_progress:
         labelled = families.label_contexts(
             read,
@@ -156,7 +156,7 @@ def build(
     place = sets.place_for(out)
     sets.SET.check_place(place)
     per_class, quota = _quotas(quotas)
-    model = _tagger(spacy_model)
+    model = spacy_model or families.installed_model()
     options = settings.of(
         BuildOptions, quota=quota, per_class=per_class, model=model, store=store, max_bad=work.max_bad
     )
@@ -207,11 +207,6 @@ def _quotas(values: tuple[str, ...]) -> tuple[int, dict[str, int]]:
     if not per_class and not any(by_family.values()):
         raise UsageError("nothing is wanted: give --quota a number from 1")
     return per_class, by_family
-
-
-def _tagger(spacy_model: str | None) -> str | None:
-    """The tagging model: the given one, or the default one if it is installed."""
-    return spacy_model or (families.DEFAULT_MODEL if families.is_installed(families.DEFAULT_MODEL) else None)
 
 
 def _table_of_sets() -> Table:

@@ -175,8 +175,7 @@ def eval_text(
             systems]
         out: Write tables and a page here (docs/formats.md#results).
     """
-    from citerec.evaluation.predictions import read_predictions
-    from citerec.evaluation.texts import evaluate_texts
+    from citerec.evaluation.texts import evaluate_texts, read_predictions
     from citerec.write.metrics import DEFAULT_METRICS, PRESETS, MetricOptions, open_metrics
 
     settings = tuning.settings(MetricOptions)

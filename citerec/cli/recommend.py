@@ -30,6 +30,7 @@ from citerec.retrieve.entries import papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others
+    from citerec.cli.picker import Action
     from citerec.drafts.files import State
     from citerec.drafts.filling import DraftHit, Filling
     from citerec.index.build import Follower
@@ -294,6 +295,7 @@ w 1,3    write a text that cites papers 1 and 3
 /WORDS   search again, for these words
 q        stop: what is filled stays, and the rest can be filled later
 """
+_ACTIONS: "dict[str, Action]" = {"s": "skip", "m": "more", "q": "quit"}
 _PICK = re.compile(r"(?P<write>w\s+)?(?P<numbers>\d+(?:[\s,]+\d+)*)")
 
 
@@ -382,13 +384,8 @@ def fill(
 
 
 _Done = Literal["cited", "skipped", "back", "undo", "stale", "stopped"]
-
-
-class _Step(Exception):  # noqa: N818 - no error
-    """Somebody goes another way than to the next place."""
-
-    def __init__(self, done: _Done) -> None:
-        self.done = done
+_Taken = tuple[_Done, list[Paper], str]
+"""What was done at a place: the papers that it shall cite, if any, and a text that cites them."""
 
 
 @dataclass(slots=True)
@@ -462,16 +459,12 @@ class _Session:
 
     def _fill(self, number: int, context: Context, place: Place) -> _Done:
         """Cites what is picked at a place."""
-        take = self._surely if self.options.yes else self._picked if is_terminal() else self._choice
-        try:
-            papers, said = take(context, place)
-        except _Step as step:
-            return step.done
-        if not papers:
-            return "skipped"
-        self.past.append((number, self.filling.files.state()))
-        self._write(f"{place}: {', '.join(self.filling.cite(number, papers, said))}")
-        return "cited"
+        take = self._surely if self.options.yes else self._asked
+        done, papers, said = take(context, place)
+        if papers:
+            self.past.append((number, self.filling.files.state()))
+            self._write(f"{place}: {', '.join(self.filling.cite(number, papers, said))}")
+        return done
 
     def _write(self, done: str) -> None:
         """Writes the files, and says what was done."""
@@ -521,12 +514,12 @@ class _Session:
         answer = self.recommender.search(context, most, filters, explain=not self.options.yes, fold=True)
         return answer, draft_hits(answer, self.filling.bibliography, own_first=self.options.own_first)
 
-    def _surely(self, context: Context, place: Place) -> tuple[list[Paper], str]:
+    def _surely(self, context: Context, place: Place) -> _Taken:
         """The first paper, if the system is sure enough of it."""
         answer, shown = self._search(context, 1, place)
         verdict = answer.hits[0].verdict if answer.hits else None
         if answer.hits and (self.options.yes == "any" or verdict in _TAKEN[self.options.yes or "sure"]):
-            return [one.paper for one in shown], ""
+            return "cited", [one.paper for one in shown], ""
         if not answer.hits:
             said = "no paper found"
         elif answer.nothing_fits:
@@ -535,61 +528,44 @@ class _Session:
             title = shown[0].paper.title
             said = f"{verdict}: {title if len(title) <= _TITLE else f'{title[:_TITLE]}…'}"
         note(f"{place}: left open, {said}.")
-        return [], ""
+        return "skipped", [], ""
 
-    def _choice(self, context: Context, place: Place) -> tuple[list[Paper], str]:
-        """The papers that the person picks, and a text that cites them; none to skip the place; EOFError to stop."""
-        k = self.options.k
-        shown = self._show(context, place, k)
+    def _asked(self, context: Context, place: Place) -> _Taken:
+        """What a person does at a place, in a terminal or by lines; EOFError to stop."""
+        k, own, marked, is_new = self.options.k, context, list[Paper](), True
+        where = f"{place} · {place.section}" if place.section else str(place)
         while True:
-            answer = ask("Pick, s to skip, ? for help: ")
-            if answer == "q":
-                raise EOFError
-            if answer == "s":
-                return [], ""
-            if answer == "m":
-                k += self.options.k
-                shown = self._show(context, place, k)
-            elif answer[:1] == "/" and (words := answer[1:].strip()):
-                context = replace(context, text=words, before="", after="")
-                shown = self._show(context, place, k)
-            elif pick := _PICK.fullmatch(answer):
-                papers = _numbered(pick["numbers"], shown)
-                said = self._said(context, papers) if papers and pick["write"] else ""
-                if papers and (said or not pick["write"]):
-                    return papers, said
+            if is_new:
+                answer, shown = self._search(context, k, place)
+            action: Action
+            if is_terminal():
+                from citerec.cli.picker import choose
+
+                (before, _, after), words = context.text.partition(MARKER), ""
+                told = "Nothing in the index seems to fit; the nearest papers:" if answer.nothing_fits else ""
+                still = [number for number, one in enumerate(shown) if one.paper in marked]
+                action, picked = choose(where, (before, after), shown, told, still, self._is_stale)
             else:
-                print(_HELP, end="", file=sys.stderr)
-
-    def _picked(self, context: Context, place: Place) -> tuple[list[Paper], str]:
-        """The same in a terminal, where the sentence stays in sight."""
-        from citerec.cli.picker import choose
-
-        k, where = self.options.k, f"{place} · {place.section}" if place.section else str(place)
-        own, marked = context, list[Paper]()
-        while True:
-            answer, shown = self._search(context, k, place)
-            before, _, after = context.text.partition(MARKER)
-            told = "Nothing in the index seems to fit; the nearest papers:" if answer.nothing_fits else ""
-            still = [number for number, one in enumerate(shown) if one.paper in marked]
-            action, picked = choose(where, (before, after), shown, told, still, self._is_stale)
+                if is_new:
+                    self._show(where, answer, shown)
+                action, picked, words = _typed(len(shown))
             marked = papers = [shown[number].paper for number in picked]
             if action == "quit":
                 raise EOFError
             if action in ("back", "undo", "stale"):
-                raise _Step(action)
+                return action, [], ""
             if action == "skip":
-                return [], ""
-            if action == "cite":
-                return papers, ""
-            if action == "write" and (said := self._said(context, papers)):
-                return papers, said
+                return "skipped", [], ""
+            said = self._said(context, papers) if action == "write" else ""
+            if action == "cite" or said:
+                return "cited", papers, said
             if action == "more":
                 k += self.options.k
             elif action == "words":
                 with contextlib.suppress(EOFError, KeyboardInterrupt):
-                    words = ask("Search for (nothing: the sentence again): ")
+                    words = words or ask("Search for (nothing: the sentence again): ")
                     context = replace(own, text=words, before="", after="") if words else own
+            is_new = action != "write"
 
     def _said(self, context: Context, papers: list[Paper]) -> str:
         """A text that cites papers, as the draft will have it; empty if it is not wanted."""
@@ -603,19 +579,25 @@ class _Session:
         note("It is generated from their abstracts: check it.")
         return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""
 
-    def _show(self, context: Context, place: Place, k: int) -> "list[DraftHit]":
+    def _show(self, where: str, answer: Answer, shown: "Sequence[DraftHit]") -> None:
         """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
-        answer, shown = self._search(context, k, place)
-        say(Rule(f"{place} · {place.section}" if place.section else str(place), style="dim", align="left"))
+        say(Rule(where, style="dim", align="left"))
         hits = tuple(one.hit for one in shown)
         say(*parts_of(replace(answer, hits=hits), self.recommender.titles(answer.hits), remarks=_remarks(shown)))
-        return shown
 
 
-def _numbered(numbers: str, shown: "Sequence[DraftHit]") -> list[Paper]:
-    """The papers with some numbers; none, and a note, if there is no such number."""
-    picked = [int(one) for one in re.findall(r"\d+", numbers)]
-    if all(1 <= one <= len(shown) for one in picked):
-        return [shown[one - 1].paper for one in dict.fromkeys(picked)]
-    note(f"There are papers 1 to {len(shown)}.")
-    return []
+def _typed(papers: int) -> "tuple[Action, tuple[int, ...], str]":
+    """What a person types: an action, the numbers of papers, from 0, and words to search for."""
+    while True:
+        answer = ask("Pick, s to skip, ? for help: ")
+        if answer in _ACTIONS:
+            return _ACTIONS[answer], (), ""
+        if answer[:1] == "/" and (words := answer[1:].strip()):
+            return "words", (), words
+        if pick := _PICK.fullmatch(answer):
+            picked = tuple(dict.fromkeys(int(one) - 1 for one in re.findall(r"\d+", pick["numbers"])))
+            if all(0 <= one < papers for one in picked):
+                return "write" if pick["write"] else "cite", picked, ""
+            note(f"There are papers 1 to {papers}.")
+        else:
+            print(_HELP, end="", file=sys.stderr)

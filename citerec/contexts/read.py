@@ -142,6 +142,12 @@ def _query(raw: bytes, cited: Mapping[str, Sequence[str]]) -> Context:
     return parse_context({**context, "context_id": name, "text": text, "cited_ids": list(cited.get(name, ()))})
 
 
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Writes JSON Lines after those that the file has."""
+    with path.open("ab") as file:
+        file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in records)
+
+
 def write_queries(folder: Path, contexts: Iterable[Context], papers: Iterable[Paper]) -> None:
     """Writes a new folder of BEIR that `read_queries` reads: papers are its documents, contexts its queries.
 
@@ -149,14 +155,10 @@ def write_queries(folder: Path, contexts: Iterable[Context], papers: Iterable[Pa
     """
     listed = list(contexts)  # first: what is wrong with them is said before anything is written
     (folder / "qrels").mkdir(parents=True)
-
-    def write(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-        with path.open("wb") as file:
-            file.writelines(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
-
     documents = ({"_id": one.paper_id, "title": one.title, "text": one.abstract or ""} for one in papers)
-    write(folder / DOCUMENTS, documents)
-    write(folder / QUERIES, ({"_id": one.context_id, "text": one.text, "metadata": as_record(one)} for one in listed))
+    write_records(folder / DOCUMENTS, documents)
+    queries = ({"_id": one.context_id, "text": one.text, "metadata": as_record(one)} for one in listed)
+    write_records(folder / QUERIES, queries)
     pairs = (f"{one.context_id}\t{paper_id}\t1\n" for one in listed for paper_id in one.cited_ids)
     with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="") as file:
         file.writelines(["query-id\tcorpus-id\tscore\n", *pairs])

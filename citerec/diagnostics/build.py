@@ -23,7 +23,7 @@ from pydantic import Field
 
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
 from citerec.contexts.full_text import find_texts
-from citerec.contexts.read import as_record, parse_context, read_contexts
+from citerec.contexts.read import as_record, parse_context, read_contexts, write_records
 from citerec.contexts.repeats import OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, stop_if_bad
 from citerec.contexts.split import pipeline_identity, splitter_identity
 from citerec.corpus.base import FORMATS, find_shards
@@ -192,10 +192,8 @@ CREATE TABLE drawn (
 CREATE TABLE intents (
   citing_id TEXT, cited_id TEXT, intent TEXT, PRIMARY KEY (citing_id, cited_id, intent)) WITHOUT ROWID;
 CREATE TABLE sentences (
-  id TEXT PRIMARY KEY, paper_id TEXT, length INTEGER, position INTEGER, tag_before TEXT, tag_after TEXT,
-  context TEXT) WITHOUT ROWID;
-CREATE TABLE candidates (
-  paper_id TEXT, key BLOB, id TEXT, cited_ids TEXT, labels TEXT, PRIMARY KEY (paper_id, key)) WITHOUT ROWID;
+  paper_id TEXT, key BLOB, id TEXT, length INTEGER, position INTEGER, tag_before TEXT, tag_after TEXT,
+  context BLOB, PRIMARY KEY (paper_id, key)) WITHOUT ROWID;
 """
 # The first papers of each cell, in the order of their keys, and how many there are.
 _DRAW = """
@@ -209,10 +207,10 @@ _INTENT = """
 SELECT MIN(intent) FROM intents WHERE citing_id = ? AND cited_id = ? AND intent <> ''
 GROUP BY citing_id HAVING COUNT(*) = 1
 """
-_PAGE = f"SELECT * FROM sentences WHERE id > ? ORDER BY id LIMIT {_PART}"
+_CONTEXT = "SELECT context FROM sentences WHERE paper_id = ? AND key = ?"
 _CELLS = "SELECT DISTINCT field, years, citation_count, papers FROM drawn ORDER BY 1, 2, 3"
 _CANDIDATES = """
-SELECT id, paper_id, cited_ids, labels FROM drawn JOIN candidates USING (paper_id)
+SELECT sentences.* FROM drawn JOIN sentences USING (paper_id)
 WHERE field = ? AND years = ? AND citation_count = ? AND number <= ? ORDER BY number, key
 """
 
@@ -459,7 +457,6 @@ class _Build:
             self._read_papers()
             self._draw(self._survey())
             self._extract()
-            self._label()
             return self._write(out, self._choose())
 
     def _read_papers(self) -> None:
@@ -562,8 +559,13 @@ class _Build:
             self.funnel["citing"] = self._count("DISTINCT citing_id", "intents")
         for part in in_parts(self._sentences(place), _PART):
             self._add_facts(part)
-            self._insert("sentences", [(own, cited, *numbers, _json(context)) for own, cited, numbers, context in part])
+            rows = [
+                (cited, self._key(own), own, *numbers, orjson.dumps(context)) for own, cited, numbers, context in part
+            ]
+            self._insert("sentences", rows)
         self.funnel["usable"] = self._count("*", "sentences")
+        lengths = (length for (length,) in self.tables.execute("SELECT length FROM sentences"))
+        self.bounds = self.bounds.model_copy(update={"length": families.compute_bounds(lengths, {}).length})
 
     def _sentences(self, place: Mapping[str, str]) -> Iterator[Measured]:
         """The usable sentences that cite drawn papers, whose file is given; they are counted."""
@@ -596,23 +598,6 @@ class _Build:
             for (intent,) in self.tables.execute(_INTENT, (citing_id, paper_id)):
                 context["intent"] = intent
 
-    def _label(self) -> None:
-        """Makes candidates of the sentences: those whose papers are all of one cell, with their labels."""
-        lengths = (length for (length,) in self.tables.execute("SELECT length FROM sentences"))
-        self.bounds = self.bounds.model_copy(update={"length": families.compute_bounds(lengths, {}).length})
-        last = ""
-        while page := self.tables.execute(_PAGE, (last,)).fetchall():
-            last = page[-1][0]
-            read = [
-                (parse_context(orjson.loads(context)), families.Sentence(*numbers)) for _, _, *numbers, context in page
-            ]
-            rows = []
-            for (own, paper_id, *_), facts in zip(page, families.facts_of(read, self.store, self.bounds), strict=True):
-                if len({_cell_of(paper, self.bounds) for paper in facts.papers}) == 1:
-                    labels = families.labels_of(facts, self.families, conditions=self.options.conditions)
-                    rows.append((paper_id, self._key(own), own, _json(facts.context.cited_ids), _json(labels)))
-            self._insert("candidates", rows)
-
     # Choosing
 
     def _choose(self) -> Choice:
@@ -637,9 +622,21 @@ class _Build:
         return choice
 
     def _candidates(self, cell: Cell, drawn: int) -> Iterator[Candidate]:
-        """The candidates for the first papers drawn from a cell, in the order of drawing."""
-        for own, paper_id, cited_ids, labels in self.tables.execute(_CANDIDATES, (*cell, drawn)):
-            yield Candidate(own, paper_id, tuple(orjson.loads(cited_ids)), orjson.loads(labels))
+        """The candidates for the first papers drawn from a cell, in the order of drawing, with their labels.
+
+        They are the sentences whose papers are all of one cell.
+        """
+        for page in in_parts(self.tables.execute(_CANDIDATES, (*cell, drawn)), _PART):
+            read = [
+                (parse_context(orjson.loads(context)), families.Sentence(*numbers))
+                for _, _, _, *numbers, context in page
+            ]
+            for (paper_id, _, own, *_), facts in zip(
+                page, families.facts_of(read, self.store, self.bounds), strict=True
+            ):
+                if len({_cell_of(paper, self.bounds) for paper in facts.papers}) == 1:
+                    labels = families.labels_of(facts, self.families, conditions=self.options.conditions)
+                    yield Candidate(own, paper_id, facts.context.cited_ids, labels)
 
     # The set
 
@@ -668,9 +665,9 @@ class _Build:
 
         def write_beside(folder: Path) -> None:
             sets.write_cells(folder / sets.CELLS, self.cells)
-            sets.write_records(folder / sets.RESERVES, map(self._record, choice.free_reserves()))
+            write_records(folder / sets.RESERVES, map(self._record, choice.free_reserves()))
             if rejected := self._rejected():
-                sets.write_records(folder / sets.REJECTED_LINES, rejected)
+                write_records(folder / sets.REJECTED_LINES, rejected)
 
         return sets.write_set(out, map(self._record, choice.chosen), facts, write_beside)
 
@@ -680,7 +677,8 @@ class _Build:
         is_large = cell.field in families.large_fields(self.bounds)
         kept = {slot.family, *(name for name in candidate.labels if is_large and name not in self.quota)}
         labels = {name: label for name, label in candidate.labels.items() if name in kept}
-        (context,) = self.tables.execute("SELECT context FROM sentences WHERE id = ?", (candidate.id,)).fetchone()
+        place_of_it = (candidate.paper_id, self._key(candidate.id))
+        (context,) = self.tables.execute(_CONTEXT, place_of_it).fetchone()
         place = {**cell._asdict(), "family": slot.family, "class": slot.label}
         return {**orjson.loads(context), "labels": labels, "cell": place}
 
@@ -710,7 +708,3 @@ def _why_not_full(wanted: int, chosen: int, fitting: int, drawn: int, papers: in
     if fitting > chosen:
         return "its papers stand for other classes"
     return "not all papers were drawn" if drawn < papers else "no further paper has such a sentence"
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()

@@ -275,9 +275,9 @@ def tagger(model: str | None) -> Any:
     return pipeline
 
 
-def is_installed(model: str) -> bool:
-    """Whether a spaCy model is installed, as a package or a folder; spaCy itself is not imported."""
-    return Path(model).is_dir() or (model.isidentifier() and importlib.util.find_spec(model) is not None)
+def installed_model() -> str | None:
+    """The default spaCy model, if it is installed, as a package or a folder; spaCy itself is not imported."""
+    return DEFAULT_MODEL if Path(DEFAULT_MODEL).is_dir() or importlib.util.find_spec(DEFAULT_MODEL) else None
 
 
 def _documents(pipeline: Any, contexts: Iterable[Context]) -> Iterator[tuple[Any, int]]:

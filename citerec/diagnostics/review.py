@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from citerec.contexts.read import write_records
 from citerec.corpus.reading import BadRecord, parsed, raw_lines
 from citerec.diagnostics import sets
-from citerec.diagnostics.sets import CELL, CELLS, read_cells, states_of, write_cells
 from citerec.errors import InputError
 from citerec.files.resume import hash_sample
 from citerec.files.writing import writing_file
@@ -41,7 +41,7 @@ Item = Mapping[str, Any]
 
 def slot_of(item: Item) -> tuple[str, ...] | None:
     """Field, years, citation count, family and class that a context was chosen for; None if it was not sampled."""
-    return tuple(str(item["cell"][name]) for name in CELL) if "cell" in item else None
+    return tuple(str(item["cell"][name]) for name in sets.CELL) if "cell" in item else None
 
 
 def classes_of(item: Item) -> Mapping[str, str]:
@@ -188,25 +188,25 @@ def apply_reviews(path: Path) -> dict[str, Item | None]:
         kept = [stands for item in items if (stands := instead.get(item["context_id"], item))]
         if not kept:
             raise InputError(f"all contexts of {path} were rejected: none would be left", "Build the set again.")
-        cells = read_cells(path / CELLS)
+        cells = sets.read_cells(path / sets.CELLS)
         lost = Counter(slot_of(item) for item in gone if not instead[item["context_id"]])
         for row in cells:
-            if fewer := lost[tuple(row[name] for name in CELL)]:
+            if fewer := lost[tuple(row[name] for name in sets.CELL)]:
                 row["chosen"] = str(int(row["chosen"]) - fewer)
                 row["why"] = "rejected in review, and no reserve was left"
 
         def beside(folder: Path) -> None:
             written = (sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET, sets.RESERVES)
             shutil.copytree(path, folder, ignore=shutil.ignore_patterns(*written), dirs_exist_ok=True)
-            sets.write_records(folder / sets.RESERVES, reserves)
+            write_records(folder / sets.RESERVES, reserves)
             out = ({**one, "rejected_by": against[one["context_id"]]} for one in gone)
-            sets.write_records(folder / sets.REJECTED, out)
+            write_records(folder / sets.REJECTED, out)
             if cells:
-                write_cells(folder / CELLS, cells)
+                sets.write_cells(folder / sets.CELLS, cells)
 
         facts = dict(sets.SetManifest.read(path))
         if facts["sampling"]:
-            facts["sampling"] = facts["sampling"].model_copy(update={"cells": states_of(cells)})
+            facts["sampling"] = facts["sampling"].model_copy(update={"cells": sets.states_of(cells)})
         sets.write_set(path, kept, facts, beside)
     return instead
 

@@ -11,7 +11,7 @@ import orjson
 from filelock import FileLock
 from pydantic import ValidationError
 
-from citerec.contexts.read import read_contexts
+from citerec.contexts.read import read_contexts, write_records
 from citerec.corpus.reading import raw_lines
 from citerec.diagnostics.families import FAMILIES, FEW, Bounds, FamilyOfSet, Frozen, Labelled, strata, tally, title_of
 from citerec.errors import InputError, first_fault
@@ -205,12 +205,6 @@ def write_set(
         write_datasheet(partial / DATASHEET, manifest.model_dump())
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
-
-
-def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Writes JSON Lines after those that the file has."""
-    with path.open("ab") as file:
-        file.writelines(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE) for record in records)
 
 
 def reviews_of(path: Path) -> Path:

@@ -31,16 +31,15 @@ from citerec.diagnostics.families import (
     FAMILIES,
     HOW_TO_GET,
     families_named,
-    is_installed,
+    installed_model,
     label_contexts,
     title_of,
 )
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
-from citerec.evaluation.figures import TABLES, labels_table
 from citerec.evaluation.metrics import DEFAULT_METRICS, cited_papers, parse_metrics, rank, ranks_of
 from citerec.evaluation.record import FamilyInfo, Measured, Pool, Record, SystemRecord, find_overlap
-from citerec.evaluation.results import Results
+from citerec.evaluation.results import TABLES, Results, labels_table
 from citerec.evaluation.statistics import RESAMPLES
 from citerec.evaluation.systems import Answered, Conditions, System, answer, learnt_by, named
 from citerec.files.parallel import HERE, Parallelism
@@ -148,9 +147,8 @@ def labelled_contexts(
     wanted = source.families or (*kept, *FAMILIES)
     families = [one for one in families_named() if one.name in wanted and (one.on_the_spot or not of_set)]
     if any(family.needs_tagger for family in families) and model is None:
-        if source.families or is_installed(DEFAULT_MODEL):
-            model = DEFAULT_MODEL
-        else:
+        model = DEFAULT_MODEL if source.families else installed_model()
+        if model is None:
             notes.append(
                 f"Parts of speech are not labelled: {DEFAULT_MODEL} is not installed. Get it with {HOW_TO_GET}"
             )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
-    from citerec.evaluation.figures import Figures
+    from citerec.evaluation.results import Results
 
 MOST = 30
 _LONGEST_TEXT = 8000
@@ -40,7 +40,7 @@ def _checksum(item_id: str) -> int:
     return zlib.crc32(item_id.encode())
 
 
-def hardest(results: "Figures") -> list[dict[str, Any]]:
+def hardest(results: "Results") -> list[dict[str, Any]]:
     """The contexts of ranked lists where all systems together did worst by the first metric.
 
     Contexts without a cited paper in the index are left out: no system could find one. Papers have titles if the index
@@ -74,7 +74,7 @@ def hardest(results: "Figures") -> list[dict[str, Any]]:
     ]
 
 
-def _titles(results: "Figures", paper_ids: set[str]) -> dict[str, str]:
+def _titles(results: "Results", paper_ids: set[str]) -> dict[str, str]:
     """The titles of papers by id; none if there is no such index."""
     try:
         store = open_store(Path(results.record.index.path if results.record.index else ""))
@@ -84,7 +84,7 @@ def _titles(results: "Figures", paper_ids: set[str]) -> dict[str, str]:
         return {paper_id: paper.title for paper_id, paper in store.papers(paper_ids).items()}
 
 
-def side_by_side(results: "Figures") -> list[dict[str, Any]]:
+def side_by_side(results: "Results") -> list[dict[str, Any]]:
     """Tasks drawn at random, with all texts that were written for them; none where results were read back.
 
     Returns:
@@ -171,7 +171,7 @@ def _svg(figure: "Figure", title: str) -> str:
 
 
 @_styled()
-def means_chart(results: "Figures", block: Block) -> str:
+def means_chart(results: "Results", block: Block) -> str:
     """Means of every system on every group of a block, with their intervals."""
     from matplotlib.figure import Figure
 
@@ -198,7 +198,7 @@ def means_chart(results: "Figures", block: Block) -> str:
 
 
 @_styled()
-def ranks_chart(results: "Figures") -> str:
+def ranks_chart(results: "Results") -> str:
     """The share of cited papers that were found up to each rank."""
     from matplotlib.figure import Figure
 
@@ -211,7 +211,7 @@ def ranks_chart(results: "Figures") -> str:
     return _svg(figure, "Ranks of the cited papers")
 
 
-def write_page(results: "Figures", path: Path) -> None:
+def write_page(results: "Results", path: Path) -> None:
     """Writes the page, a single file that needs no other files."""
     render(path, "page.html.j2", results=results, title=results.record.set.name)
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from citerec.contexts.provenance import Provenance, digests_of
-from citerec.evaluation.predictions import ReadFile
+from citerec.files.resume import file_digest
 from citerec.records import Context
 from citerec.version import __version__
 from citerec.write.metrics import Column
@@ -126,6 +126,23 @@ _LIBRARIES = ("numpy", "tokenizers", "torch", "transformers", "sentence-transfor
 
 class _Part(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """A file that was read: its name without the folder, its size, and its digest."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.bytes:,} bytes, sha256 {self.sha256[:12]}…)"
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Reads the size and digest of a file."""
+        return cls(path.name, path.stat().st_size, file_digest(path))
 
 
 class FamilyInfo(_Part):

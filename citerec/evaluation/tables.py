@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from citerec.evaluation.figures import Figures, SystemSummary
+    from citerec.evaluation.results import Results, SystemSummary
 
 # Styles by meaning, for the terminal. HTML has a class of each name.
 _STYLES = {
@@ -204,7 +204,7 @@ class Block(NamedTuple):
     columns: Sequence[MetricColumn]
 
 
-def blocks(results: "Figures") -> list[Block]:
+def blocks(results: "Results") -> list[Block]:
     """For ranked lists one for each family, with all metrics; for texts one for each metric, with all data sets."""
     if results.of_texts:
         by_metric = {name: [one for one in results.columns if one.metric == name] for name in results.metrics}
@@ -220,25 +220,25 @@ def blocks(results: "Figures") -> list[Block]:
     return family_blocks
 
 
-def title_of(results: "Figures") -> str:
+def title_of(results: "Results") -> str:
     """A short title."""
     if results.of_texts:
         return f"{counted(len(results.items), 'task')}, {counted(len(results.systems), 'system')}"
     return f"{results.record.set.name}, {counted(len(results.items), 'context')}"
 
 
-def overall_table(results: "Figures") -> Table:
+def overall_table(results: "Results") -> Table:
     """Every system over all items, by all columns."""
     return _scores_table(results, [ALL], results.columns, "")
 
 
-def block_table(results: "Figures", block: Block) -> Table:
+def block_table(results: "Results", block: Block) -> Table:
     """Every system on every group of a block."""
     heading = "class" if not results.of_texts else "data set" if len(block.groups) > 1 else ""
     return _scores_table(results, block.groups, block.columns, heading)
 
 
-def _scores_table(results: "Figures", groups: Sequence[Group], columns: Sequence[MetricColumn], heading: str) -> Table:
+def _scores_table(results: "Results", groups: Sequence[Group], columns: Sequence[MetricColumn], heading: str) -> Table:
     """Every system on some groups, by some columns; a `heading` names the column of the groups."""
     names = [heading] * bool(heading) + ["system"] * (not heading or results.of_texts or len(results.systems) > 1)
     numbers = right("n", *(column.title for column in columns))
@@ -257,7 +257,7 @@ def _scores_table(results: "Figures", groups: Sequence[Group], columns: Sequence
     return table
 
 
-def name_cell(results: "Figures", name: str) -> Cell:
+def name_cell(results: "Results", name: str) -> Cell:
     """The name of a system, with its colour; † marks an upper bound. Without a name, the targets."""
     if not name:
         return marked("target", "oracle")
@@ -266,7 +266,7 @@ def name_cell(results: "Figures", name: str) -> Cell:
     return Cell(name, (("", f"system-{number}"), shown))
 
 
-def _score(results: "Figures", system: str, group: Group, column: MetricColumn, mean: Mean) -> Cell:
+def _score(results: "Results", system: str, group: Group, column: MetricColumn, mean: Mean) -> Cell:
     """A mean with its interval, a star if it is the best, and a mark if it differs from that of the first system.
 
     The mark has no colour if the column does not judge.
@@ -282,7 +282,7 @@ def _score(results: "Figures", system: str, group: Group, column: MetricColumn, 
     return Cell(mean.value, tuple(spans))
 
 
-def legend(results: "Figures") -> list[str]:
+def legend(results: "Results") -> list[str]:
     """The lines that explain tables of scores."""
     texts, systems = results.of_texts, results.systems.values()
     items, classes = ("tasks", "data sets") if texts else ("contexts", "classes")
@@ -318,14 +318,14 @@ def frame_table(frame: "pd.DataFrame", decimals: int = 3) -> Table:
 
 
 def _by_system(
-    results: "Figures", columns: Sequence[Column], rows: "Callable[[SystemSummary], Iterable[Sequence[Any]]]"
+    results: "Results", columns: Sequence[Column], rows: "Callable[[SystemSummary], Iterable[Sequence[Any]]]"
 ) -> Table:
     """Rows for each system, after its name."""
     table_rows = [[name_cell(results, name), *row] for name, one in results.systems.items() for row in rows(one)]
     return Table([*left("system", style="strong", wrap=False), *columns], table_rows)
 
 
-def robustness_table(results: "Figures") -> Table:
+def robustness_table(results: "Results") -> Table:
     """How even every system is over the classes."""
 
     def rows(system: "SystemSummary") -> Iterator[list[Any]]:
@@ -338,7 +338,7 @@ def robustness_table(results: "Figures") -> Table:
     return _by_system(results, [*left("metric", "worst class", "best class"), *numbers], rows)
 
 
-def outcomes_table(results: "Figures") -> Table:
+def outcomes_table(results: "Results") -> Table:
     """The outcomes of the cited papers, by system."""
     k = results.record.k
     headings = (f"first {min(FOUND_UNTIL, k)}", f"{FOUND_UNTIL + 1} to {k}", "not retrieved", "newer", "not in index")
@@ -350,7 +350,7 @@ def outcomes_table(results: "Figures") -> Table:
     return _by_system(results, right(*headings), rows)
 
 
-def cost_table(results: "Figures") -> Table:
+def cost_table(results: "Results") -> Table:
     """The cost of every system's answers."""
     headings = ("wall", "CPU", "queries/s", "latency", "95 %", "peak memory", "index", "on GPUs")
 
@@ -365,7 +365,7 @@ def cost_table(results: "Figures") -> Table:
     return _by_system(results, right(*headings), rows)
 
 
-def reliability_table(results: "Figures") -> Table:
+def reliability_table(results: "Results") -> Table:
     """How well the stated confidence of every system fits, event by event."""
 
     def rows(system: "SystemSummary") -> Iterator[list[Any]]:
@@ -376,7 +376,7 @@ def reliability_table(results: "Figures") -> Table:
     return _by_system(results, [*left("event"), *right("n", format=","), *numbers], rows)
 
 
-def writers_table(results: "Figures") -> Table:
+def writers_table(results: "Results") -> Table:
     """The files and the settings of the systems that write."""
 
     def rows(system: "SystemSummary") -> Iterator[list[Any]]:
@@ -387,13 +387,13 @@ def writers_table(results: "Figures") -> Table:
     return _by_system(results, left("files", "settings of the writer"), rows)
 
 
-def comparisons_table(results: "Figures") -> Table:
+def comparisons_table(results: "Results") -> Table:
     """Which systems differ significantly, by how much, and on which classes."""
     frame = results.comparisons_to_frame()
     return frame_table(frame[frame["p_holm"] < SIGNIFICANT], decimals=4)
 
 
-def corpus_table(results: "Figures", metric: str) -> Table:
+def corpus_table(results: "Results", metric: str) -> Table:
     """The values of a corpus metric as shares × 100, by data set and system; of labels also their divergence."""
     import pandas as pd
 
@@ -413,7 +413,7 @@ def corpus_table(results: "Figures", metric: str) -> Table:
     return frame_table(pd.DataFrame(rows), decimals=2)
 
 
-def settings_table(results: "Figures") -> Table:
+def settings_table(results: "Results") -> Table:
     """The settings of the metrics."""
     rows = [[name, settings_text(one)] for name, one in results.record.settings.items()]
     return Table(left("metric", "settings"), rows)
@@ -424,7 +424,7 @@ def settings_text(settings: Mapping[str, Any], longest: int = 10**9) -> str:
     return " · ".join(f"{name}: {cut(said(value), longest)}" for name, value in settings.items())
 
 
-def preset_text(results: "Figures") -> str:
+def preset_text(results: "Results") -> str:
     """The preset of the metrics with its source and what was used, in one line; empty if there is none."""
     preset = results.record.preset
     return "preset {name} ({source})  ".format(**preset) + settings_text(preset["settings"]) if preset else ""
@@ -444,7 +444,7 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]} … ({len(text) - longest:,} more characters)"
 
 
-def rules_text(results: "Figures") -> Iterator[str]:
+def rules_text(results: "Results") -> Iterator[str]:
     """What was left out of ranked lists, and how much, in lines."""
     rules, of_set = results.record.rules, results.record.set
     contexts, unknown = counted(of_set.contexts, "context"), of_set.without_citing_year
@@ -500,7 +500,7 @@ def seed_name(system: str, seed: int) -> str:
     return f"{system}/seed-{seed}"
 
 
-def over_seeds(results: "Figures") -> dict[str, dict[str, dict[str, OverSeeds]]]:
+def over_seeds(results: "Results") -> dict[str, dict[str, dict[str, OverSeeds]]]:
     """Values over seeds by system, data set ("overall" first) and column; empty if no system names a seed."""
     by_seed: dict[str, list[str]] = {}
     for name in results.systems:
@@ -518,7 +518,7 @@ def over_seeds(results: "Figures") -> dict[str, dict[str, dict[str, OverSeeds]]]
     }
 
 
-def seeds_table(results: "Figures") -> Table:
+def seeds_table(results: "Results") -> Table:
     """A row for each data set and system with seeds: means over the seeds ± standard deviations."""
     columns = [column for column in results.columns if column.judges] or results.columns
     rows = [

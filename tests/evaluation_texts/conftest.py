@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.evaluation.predictions import Predictions, read_predictions
+from citerec.evaluation.texts import Predictions, read_predictions
 from tests.conftest import write_lines
 
 SOURCES = (

@@ -21,10 +21,9 @@ from citerec.cli.console import say
 from citerec.cli.evaluate import results_parts
 from citerec.errors import InputError
 from citerec.evaluation import statistics
-from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import ALL, DATASET, Comparison
-from citerec.evaluation.texts import evaluate_texts
+from citerec.evaluation.texts import Predictions, evaluate_texts, read_predictions
 from citerec.papers.citebench.metrics import Discourse
 from citerec.write.metrics import DEFAULT_METRICS, open_metrics
 from tests.conftest import write_lines

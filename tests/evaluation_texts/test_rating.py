@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from citerec.errors import InputError
-from citerec.evaluation.predictions import Predictions, read_predictions
-from citerec.evaluation.texts import evaluate_texts
+from citerec.evaluation.texts import Predictions, evaluate_texts, read_predictions
 from citerec.papers.citebench.rating import SCALES, Key, agreement, correlate, read_ratings, read_sheets, write_sheets
 from citerec.papers.common.statistics import coefficients
 from citerec.write.metrics import open_metrics

@@ -16,9 +16,8 @@ from citerec import evaluate
 from citerec.diagnostics.sets import read_set
 from citerec.errors import InputError
 from citerec.evaluation import tables
-from citerec.evaluation.figures import Robustness, robustness
 from citerec.evaluation.page import to_html
-from citerec.evaluation.results import Results, merge
+from citerec.evaluation.results import Results, Robustness, merge, robustness
 from citerec.evaluation.statistics import Mean, Scores
 from citerec.index.build import BuildOptions, add_to_index
 from citerec.recommend import Recommender
@@ -108,15 +107,17 @@ def test_classes_comparisons_and_cost(results: Results) -> None:
 
 def test_robustness_leaves_small_classes_out() -> None:
     def line(n: int, value: float, **classes: tuple[int, float]) -> Robustness:
-        named = {name: Scores(n, {"mrr": Mean(n, value, None)}) for name, (n, value) in classes.items()}
-        (found,) = robustness(["mrr"], Scores(n, {"mrr": Mean(n, value, None)}), {"location": named})
+        by_class = [
+            (("location", name), Scores(n, {"mrr": Mean(n, value, None)})) for name, (n, value) in classes.items()
+        ]
+        (found,) = robustness(["mrr"], Scores(n, {"mrr": Mean(n, value, None)}), by_class)
         return found
 
     found = line(145, 0.5, first=(100, 0.4), last=(40, 0.6), middle=(5, 0.0))
     assert (found.worst_class, found.best_class) == ("first", "last")
     assert (found.spread, found.drop) == pytest.approx((0.2, 0.1))
     assert line(5, 0.5, first=(5, 0.1), last=(4, 0.2)).worst_class == "first"
-    assert robustness(["mrr"], Scores(5, {}), {"location": {"first": Scores(5, {})}}) == ()  # one class says nothing
+    assert robustness(["mrr"], Scores(5, {}), [(("location", "first"), Scores(5, {}))]) == ()  # one class says nothing
 
 
 def test_frames_of_classes_and_of_contexts(results: Results) -> None:

@@ -72,7 +72,7 @@ def sheet(
         raters: How many people rate.
         shared: How many tasks of each data set all raters get, to see how well they agree.
     """
-    from citerec.evaluation.predictions import read_predictions
+    from citerec.evaluation.texts import read_predictions
     from citerec.papers.citebench.rating import write_sheets
 
     read = read_predictions([options.named_file(value) for value in predictions])

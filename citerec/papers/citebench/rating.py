@@ -18,10 +18,10 @@ from pydantic import BaseModel, ValidationError
 from citerec.corpus.reading import read_failures
 from citerec.diagnostics.review import cohens_kappa
 from citerec.errors import InputError, first_fault
-from citerec.evaluation.predictions import Predictions
 from citerec.evaluation.results import Results, plain
 from citerec.evaluation.statistics import DATASET, OVERALL, group_scores, grouping_of, times_of
 from citerec.evaluation.tables import Cell, Table, left, right, to_csv
+from citerec.evaluation.texts import Predictions
 from citerec.files.text import counted
 from citerec.files.writing import write_failures
 from citerec.papers.common.reproduce import Measured, Reproduction, published

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from citerec.errors import InputError
-from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import plain
 from citerec.evaluation.statistics import OVERALL
 from citerec.evaluation.tables import Cell, OverSeeds, Table, left, over_seeds, right, seed_name
-from citerec.evaluation.texts import evaluate_texts
+from citerec.evaluation.texts import evaluate_texts, read_predictions
 from citerec.files.progress import no_note, no_progress
 from citerec.files.resume import Journal, file_digest
 from citerec.train.groups import Choice, How, Schedule

@@ -13,10 +13,10 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from citerec.errors import InputError
-from citerec.evaluation.predictions import citing_paper
 from citerec.evaluation.results import plain
 from citerec.evaluation.statistics import LEVEL, Floats, times_of
 from citerec.evaluation.tables import Table, left, right
+from citerec.evaluation.texts import citing_paper
 from citerec.files.parallel import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import cast
 
 from citerec.errors import InputError, ModelError, WriterError
-from citerec.evaluation.figures import SystemSummary
-from citerec.evaluation.predictions import read_predictions
-from citerec.evaluation.results import Results
+from citerec.evaluation.results import Results, SystemSummary
 from citerec.evaluation.statistics import ALL, DATASET, Group
-from citerec.evaluation.texts import evaluate_texts
+from citerec.evaluation.texts import evaluate_texts, read_predictions
 from citerec.files.resume import digest_of, identity
 from citerec.files.text import counted
 from citerec.papers.common import reproduce
