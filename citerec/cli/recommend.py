@@ -397,6 +397,7 @@ class _Session:
     follower: "Follower | None"
     opened: contextlib.ExitStack
     past: list[tuple[int, "State"]] = field(default_factory=list)
+    marked: Path | None = None  # the file with a place for a suggestion, which is never written
 
     def _reload(self) -> bool:
         """Reads what others have saved, and adds to the index what is new in its bibliographies; whether they have."""
@@ -420,7 +421,7 @@ class _Session:
         return [one for one in saved if one.resolve() not in own]
 
     def _is_stale(self) -> bool:
-        return self.filling.files.is_stale() or bool(self._saved())
+        return self.filling.files.is_stale(self.marked) or bool(self._saved())
 
     def run(self) -> None:
         """Goes from place to place, and says at the end what was done."""
@@ -474,11 +475,22 @@ class _Session:
 
     def _suggest(self) -> int:
         """Goes through sentences that may want a citation; how many cite something then."""
+        cited, seen = 0, set[str]()
+        while True:
+            done, taken = self._suggest_some(seen)
+            cited += taken
+            if done != "stale":
+                return cited
+            self._reload()
+
+    def _suggest_some(self, seen: set[str]) -> tuple[str, int]:
+        """As `_suggest`, without sentences that were `seen`, until a file was saved; what was done last comes first."""
         from citerec.drafts.suggest import suggestions
 
-        filling, number = self.filling, 0
+        filling, number, done = self.filling, 0, ""
         options: dict[str, Any] = {"k": 1, "filters": self.filters, **self._citing}
-        found = suggestions(filling.draft, self.recommender, filling.files, filling.cited, **options)
+        every = suggestions(filling.draft, self.recommender, filling.files, filling.cited, **options)
+        found = [one for one in every if one.sentence not in seen]
         # By the number of a suggestion that was taken: the texts before, and how much longer its file is since.
         taken: dict[int, tuple[State, int]] = {}
         while number < len(found):
@@ -486,24 +498,27 @@ class _Session:
             path, size = one.place.path, len(filling.files.text(one.place.path))
             before = (by for at, (_, by) in taken.items() if found[at].place.path == path and found[at].end <= one.end)
             end = one.end + sum(before)
-            place = filling.mark(path, end, one.marker)
+            place, self.marked = filling.mark(path, end, one.marker), path
             try:
                 done = self._fill(place, one.answer.context, one.place)
             except (EOFError, KeyboardInterrupt):
                 done = "stopped"
+            self.marked = None
             if done == "cited":
                 taken[number] = texts, len(filling.files.text(path)) - size
             else:
                 filling.unmark(path, end, one.marker)
-            if done == "stopped":
+            if done in ("stopped", "stale"):
                 break
+            if done in ("cited", "skipped"):
+                seen.add(one.sentence)
             if done == "undo" and taken:
                 number, (texts, _) = taken.popitem()
                 filling.restore(texts)
                 self._write(f"{found[number].place}: taken back")
                 continue
             number += -1 if done == "back" and number and number - 1 not in taken else done in ("cited", "skipped")
-        return len(taken)
+        return done, len(taken)
 
     def _search(self, context: Context, k: int, place: Place) -> "tuple[Answer, list[DraftHit]]":
         """An answer, and its papers in the order in which they are shown."""

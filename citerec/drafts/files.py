@@ -147,12 +147,16 @@ class Files:
             del self._files[path]
         return bool(saved)
 
-    def is_stale(self) -> bool:
-        """Whether `reload` would read something."""
-        return bool(self._saved())
+    def is_stale(self, changed: Path | None = None) -> bool:
+        """Whether `reload` would read something, or would if nothing had been `changed` in one file."""
+        return bool(self._saved(changed))
 
-    def _saved(self) -> list[Path]:
-        unchanged = ((path, one) for path, one in self._files.items() if one.encoding and one.text == one.before)
+    def _saved(self, changed: Path | None = None) -> list[Path]:
+        place, files = (
+            changed and self._place(changed),
+            ((path, one) for path, one in self._files.items() if one.encoding),
+        )
+        unchanged = ((path, one) for path, one in files if path == place or one.text == one.before)
         return [path for path, file in unchanged if _bytes_of(path) != file.data]
 
     def write(self) -> None:

@@ -15,6 +15,7 @@ from citerec.index.vectors import DenseOptions
 from citerec.records import NO_FILTERS, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.draft import DraftRetriever
+from citerec.settings import PartSettings
 from tests.conftest import write_lines
 from tests.dense.conftest import build, full_disk, rows_of, unit_vectors, vectors_of, write_arrays
 
@@ -65,7 +66,7 @@ def test_papers_and_vectors_without_each_other_are_counted(tmp_path: Path) -> No
     assert (vectors.manifest.count, vectors.manifest.without_vector) == (40, 2)
     assert vectors.manifest.faults == {"of papers not in the index": 20}
     assert vectors.has_vector[rows_of(tmp_path / "index", ["900", "901", "100"])].tolist() == [False, False, True]
-    draft = DraftRetriever(OpenIndex.open(tmp_path / "index"))
+    draft = DraftRetriever(OpenIndex.open(tmp_path / "index"), PartSettings())
     signals = draft.signals(Topic("a draft", cited_before=("900",)), np.arange(3), NO_FILTERS)
     assert np.isnan([signals["draft_mean"], signals["draft_nearest"]]).all()  # what it cites has no vector
 

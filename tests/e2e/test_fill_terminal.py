@@ -90,6 +90,8 @@ def test_suggestions_are_taken_back_and_numbers_have_two_digits(tmp_path: Path, 
     (draft := tmp_path / "paper.tex").write_text(text)
     terminal = Terminal(tmp_path, "fill", "paper.tex", "--suggest", "-k", 12, "--index", demo_index)
     terminal.wait(lambda seen: "q stop" in seen)
+    draft.write_text(text := text.replace("efficient truthful", "efficient, truthful"))  # an editor saves it meanwhile
+    terminal.wait(lambda seen: "efficient, truthful" in seen and "q stop" in seen)
     terminal.press("12")
     time.sleep(0.5)
     assert draft.read_text() == text  # the twelfth is chosen, and not cited yet
