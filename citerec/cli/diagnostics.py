@@ -150,7 +150,7 @@ def build(
         quotas: Contexts for each class of a cell, of all families or of one; may be repeated.  [default: 1]
         store: Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; by default in a file.
     """
-    settings = tuning.settings(BuildOptions, own=("per_class", "model", "store", "max_bad", "workers"))
+    settings = tuning.settings(BuildOptions, own=("per_class", "quota", "model", "store", "max_bad", "workers"))
     if bool(s2orc) == bool(from_contexts):
         raise UsageError("give full texts with --s2orc, or contexts with --from")
     place = sets.place_for(out)

@@ -352,7 +352,7 @@ class BuildOptions:
     store: str | None = field(default=None, repr=False)  # it may hold a password
     max_bad: float = 0.05
     workers: Parallelism = None
-    work: Path | None = None
+    work: str | Path | None = None
 
     def quotas(self) -> dict[str, int]:
         """Contexts for each class of a cell, for every sampled family.
@@ -421,7 +421,7 @@ class _Build:
     def __init__(self, sources: Sources, options: BuildOptions, work: Path, progress: Progress) -> None:
         self.options, self.quota, self.work, self.progress = options, options.quotas(), work, progress
         self.bounded: dict[str, Any] = {"max_bad": options.max_bad, "workers": options.workers}
-        self.results, self.are_contexts = options.work or work, sources.are_contexts
+        self.results, self.are_contexts = path_of(options.work) if options.work else work, sources.are_contexts
         self.papers = [shard for shard in find_shards(sources.papers) if shard.format not in _NO_PAPERS]
         if not self.papers:
             raise SourceError(f"{sources.papers[0]} holds no papers", "Give the folder of S2AG's `papers`: --papers")
