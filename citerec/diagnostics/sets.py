@@ -97,6 +97,7 @@ class SetManifest(Frozen):
         Raises:
             InputError: There is none, or it is broken, or of another version.
         """
+        writing.recover(path)
         file, value = path / MANIFEST, read_json(path / MANIFEST)
         again = f"Label the contexts again: citerec diagnostics label {path / CONTEXTS} --index … --out NAME"
         if value is None:
