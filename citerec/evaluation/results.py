@@ -24,7 +24,7 @@ from citerec.evaluation.metrics import OUTCOMES, Reliability, measure, parse_met
 from citerec.evaluation.page import to_html, write_page
 from citerec.evaluation.record import KIND, FamilyInfo, Record, SystemRecord
 from citerec.evaluation.statistics import ALL, DATASET, SIGNIFICANT, Comparison, Floats, Group, Grouping, Ints, Mean
-from citerec.files.writing import Kind
+from citerec.files.writing import Kind, recover
 from citerec.records import EVENTS
 from citerec.retrieve.run import write_run
 from citerec.write.metrics import Column
@@ -402,6 +402,7 @@ class Results:
             InputError: There are no results, or they are broken, or of another version.
         """
         path = Path(folder)
+        recover(path)
         try:
             record = Record.model_validate_json((path / META).read_bytes())
             frames = {

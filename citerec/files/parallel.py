@@ -262,14 +262,12 @@ def end_with(parent: int) -> None:
 
 
 def limit_memory(more: int) -> None:
-    """Lets this process take so many bytes more than it has had; MemoryError beyond. Windows sets no such limit."""
-    try:
+    """Lets this process take so many bytes more than it has had; MemoryError beyond. Only Linux keeps such limits."""
+    if sys.platform == "linux":
         import resource
-    except ImportError:
-        return
-    scale = 1 if sys.platform == "darwin" else 1024
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale + more
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + more
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _begin(parent: int) -> None:

@@ -20,7 +20,7 @@ from citerec.corpus import store as stores
 from citerec.corpus.store import Counts, PaperStore, ShardCounts, SqliteStore
 from citerec.errors import IndexUnusableError, first_fault
 from citerec.files.resume import JOURNAL, Journal, file_digest, read_json
-from citerec.files.writing import alone, link, remove, sync_entry, write_failures, writing_file
+from citerec.files.writing import alone, link, recover, remove, sync_entry, write_failures, writing_file
 from citerec.settings import INDEXES
 
 CURRENT, TRAINED = "CURRENT", "trained"
@@ -42,7 +42,9 @@ def generation_of(index: Path) -> Path:
 
 def trained_of(index: Path, name: str) -> Path:
     """The folder of what was trained for an index, by the name of the part."""
-    return index / TRAINED / name
+    folder = index / TRAINED / name
+    recover(folder)
+    return folder
 
 
 @contextlib.contextmanager

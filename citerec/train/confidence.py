@@ -15,6 +15,7 @@ from citerec.contexts.topic import Topic
 from citerec.errors import InputError
 from citerec.evaluation.metrics import reliability
 from citerec.evaluation.record import find_overlap
+from citerec.evaluation.statistics import Flags
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import hash_sample
 from citerec.recommend import Recommender
@@ -22,8 +23,6 @@ from citerec.records import EVENTS, FIRST, NO_FILTERS, Context, Filters, citing_
 from citerec.retrieve.base import Candidates, Floats
 from citerec.systems import Recipe
 from citerec.train.groups import Choice, read_cited, write_model
-
-Flags = npt.NDArray[np.bool_]
 
 LEAST_CONTEXTS = 200
 """Contexts that a calibration needs: with fewer, its error is mostly chance."""

@@ -408,7 +408,6 @@ def tune_fusion(
     system: str = "hybrid",
     metric: str = "recall@100",
     limit: int = 1000,
-    seed: int = 0,
     on_progress: Progress = no_progress,
 ) -> TunedFusion:
     """Tunes the weights of the lists by a grid search: all weights in tenths whose sum is 1.
@@ -421,7 +420,6 @@ def tune_fusion(
         system: A system of several retrievers; its rerankers are left out.
         metric: A metric in ranx's grammar, such as `recall@100` or `mrr@10`; of the first `fusion.depth` hits.
         limit: The largest number of contexts.
-        seed: Seed of the sample of contexts.
         on_progress: Called as the work goes on.
 
     Raises:
@@ -434,7 +432,7 @@ def tune_fusion(
         raise SettingsError(f"{system} searches one list: there is nothing to fuse", "Name another: --system hybrid")
     depth = recipe.fusion.depth
     parse_metrics([metric], depth)
-    drawn = Choice(contexts, seed=seed).draw(limit, read_cited(contexts))
+    drawn = Choice(contexts).draw(limit, read_cited(contexts))
     lists = [dict[str, Candidates]() for _ in drawn]
     with Recommender.open(index, recipe) as whole:
         cited = [whole.index.rows.rows(context.cited_ids).tolist() for context in drawn]

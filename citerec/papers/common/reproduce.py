@@ -546,7 +546,7 @@ class Reproduction:
             "kind": REPRODUCTION.kind,
             "version": 1,
             "citerec": __version__,
-            **self.recipe.model_dump(include={"name", "paper", "source", "preset", "seeds"}),
+            **self.recipe.model_dump(include={"name", "paper", "source", "seeds"}),
             "title": self.title,
             "sample": self.sampled or None,
             "measured_on": self.measured_on,
