@@ -94,7 +94,7 @@ def side_by_side(results: "Results") -> list[dict[str, Any]]:
     if results.predictions is None:
         return []
     tasks, systems = results.predictions.tasks, results.predictions.systems
-    judging = [number for number, column in enumerate(results.columns) if column.judges]
+    judging = [number for number, column in enumerate(results.columns) if column.better]
     order = [_checksum(f"{task.dataset}\t{task.task_id}") for task in tasks]
     samples = []
     for place in sorted(range(len(tasks)), key=order.__getitem__)[:MOST]:

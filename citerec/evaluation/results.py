@@ -283,7 +283,7 @@ class Results:
         }
         # Sums of the same numbers in another order differ in their last digits.
         best = {name for name, value in means.items() if math.isclose(value, max(means.values()), rel_tol=1e-9)}
-        return frozenset(best) if column.judges and len(best) < len(means) else frozenset()
+        return frozenset(best) if column.better and len(best) < len(means) else frozenset()
 
     @functools.cached_property
     def against_first(self) -> Mapping[tuple[str, ...], Comparison]:

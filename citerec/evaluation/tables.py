@@ -244,7 +244,7 @@ def _scores_table(results: "Results", groups: Sequence[Group], columns: Sequence
     numbers = right("n", *(column.title for column in columns))
     table = Table([*left(names[0], style="strong", wrap=False), *left(*names[1:]), *numbers])
     systems = dict(results.systems)
-    if results.targets and not any(column.judges for column in columns):
+    if results.targets and not any(column.better for column in columns):
         systems[""] = results.targets
     for group in groups:
         for place, (name, system) in enumerate(systems.items()):
@@ -275,7 +275,7 @@ def _score(results: "Results", system: str, group: Group, column: MetricColumn, 
     if comparison := results.against_first.get((system, *group, column.name)):
         lower = comparison.difference > 0
         style = "worse" if lower == (column.better == "higher") else "better"
-        spans.append(("▼ " if lower else "▲ ", style * column.judges))
+        spans.append(("▼ " if lower else "▲ ", style * bool(column.better)))
     spans.append((column.text(mean.value), ""))
     if mean.ci is not None:
         spans.append((f" [{column.bound(mean.ci[0])} {column.bound(mean.ci[1])}]", "interval"))
@@ -520,7 +520,7 @@ def over_seeds(results: "Results") -> dict[str, dict[str, dict[str, OverSeeds]]]
 
 def seeds_table(results: "Results") -> Table:
     """A row for each data set and system with seeds: means over the seeds ± standard deviations."""
-    columns = [column for column in results.columns if column.judges] or results.columns
+    columns = [column for column in results.columns if column.better] or results.columns
     rows = [
         [label, system, *(of_group[column.name].cell(column) for column in columns)]
         for system, by_group in over_seeds(results).items()

@@ -253,7 +253,7 @@ def _target_scores(
     predictions: Predictions, metrics: Sequence[TextMetric], columns: Sequence[Column], on_progress: Progress
 ) -> Floats | None:
     """Scores of the first targets, in the columns that only describe a text."""
-    describing = [metric for metric in metrics if not any(column.judges for column in metric.columns)]
+    describing = [metric for metric in metrics if not any(column.better for column in metric.columns)]
     has_target = np.array([bool(task.targets) for task in predictions.tasks])
     if not describing or not has_target.any():
         return None

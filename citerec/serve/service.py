@@ -142,6 +142,7 @@ class Threads:
 
 
 _MEMORY = 2 << 30  # bytes that a draft may take
+_TOO_MUCH = "this took too much memory", "Send less text."
 log = logging.getLogger("citerec.serve")
 
 
@@ -174,7 +175,7 @@ class DraftProcess:
             outcome, stages = pipe.recv()
         except (BusyError, EOFError, OSError) as error:
             self.close()
-            raise error if isinstance(error, BusyError) else _too_much() from error
+            raise error if isinstance(error, BusyError) else BusyError(*_TOO_MUCH) from error
         if isinstance(outcome, Exception):
             raise outcome
         return outcome, stages
@@ -182,8 +183,9 @@ class DraftProcess:
     def _begun(self) -> Connection:
         context = multiprocessing.get_context("spawn")
         pipe, other = context.Pipe()
-        arguments = self._open_service, other, os.getpid()
-        self._process = context.Process(target=_answer_drafts, args=arguments, daemon=True)
+        self._process = context.Process(
+            target=_answer_drafts, args=(self._open_service, other, os.getpid()), daemon=True
+        )
         self._process.start()
         other.close()
         self._pipe = pipe
@@ -199,10 +201,6 @@ class DraftProcess:
             self._process.join()
             self._pipe.close()
             self._pipe = None
-
-
-def _too_much() -> BusyError:
-    return BusyError("this took too much memory", "Send less text.")
 
 
 def _answer_drafts(open_service: Callable[[], "Service"], pipe: Connection, parent: int) -> None:
@@ -226,7 +224,7 @@ def _answer_drafts(open_service: Callable[[], "Service"], pipe: Connection, pare
         except CiterecError as error:
             outcome = error
         except MemoryError:
-            outcome = _too_much()
+            outcome = BusyError(*_TOO_MUCH)
         except Exception as error:
             log.exception("a fault of citerec")
             outcome = RuntimeError(str(error))

@@ -36,7 +36,7 @@ from citerec.models.encoder import (
     without_special_tokens,
     write_table,
 )
-from citerec.models.find import DEFAULT_ENCODER, local_folder
+from citerec.models.find import DEFAULT_ENCODER, SHIPPED_ENCODER, local_folder
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, load_tokenizer, open_sentence_transformer
 from citerec.records import Context, Paper
 from citerec.rerank import cross_encoder
@@ -405,14 +405,20 @@ def train_queries(index: Path, on_progress: Progress = no_progress, *, least: in
     """Makes a static encoder of the queries of an index (`encoder_of_queries`), where it is of use.
 
     It is where no static encoder made the vectors, they are `least` or more, none has learnt them yet, and the packages
-    that train it are installed. It learns from titles and abstracts only. Returns whether it was made.
+    that train it are installed. It learns from titles and abstracts only, with the tokenizer of the model that made
+    the vectors, if that is here. Returns whether it was made.
     """
     if not has_vectors(folder := generation_of(index) / DENSE) or not importlib.util.find_spec("sentence_transformers"):
         return False
     of, out = DenseManifest.read(folder), trained_of(index, QUERIES)
     if of.count < least or is_static(of.model) or manifest_of_static(out, of):
         return False
-    train_static(index, out, StaticOptions(pairs=0), STATIC_SCHEDULE, on_progress=on_progress)
+    base = of.model
+    try:
+        load_tokenizer(base)
+    except ModelError:
+        base = SHIPPED_ENCODER
+    train_static(index, out, StaticOptions(base, pairs=0), STATIC_SCHEDULE, on_progress=on_progress)
     return True
 
 

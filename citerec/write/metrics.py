@@ -64,11 +64,6 @@ class Column:
         return self.name
 
     @property
-    def judges(self) -> bool:
-        """Whether some values are better than others."""
-        return self.better is not None
-
-    @property
     def title(self) -> str:
         """The name, the unit, and ↓ if lower is better."""
         return self.name + " ×100" * self.share + " ↓" * (self.better == "lower")

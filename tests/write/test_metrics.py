@@ -84,7 +84,7 @@ def test_every_metric_keeps_the_contract(name: str, parts: dict[str, Any]) -> No
             assert scores.shape == (2, len(one.columns))
             assert one.scores([], no_progress).shape == (0, len(one.columns))
             without = one.scores([prediction("")], no_progress)
-            assert np.isnan(without).any() or not any(column.judges for column in one.columns)
+            assert np.isnan(without).any() or not any(column.better for column in one.columns)
         for one in corpus_metrics:
             found.append(orjson.dumps(one.summary(texts, no_progress)))
             nothing = one.summary([], no_progress)

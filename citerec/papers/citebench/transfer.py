@@ -105,7 +105,7 @@ def transfer_table(matrix: Mapping[str, Any], column: Column) -> Table:
     for test in matrix["tasks"]:
         over_seeds = [OverSeeds(**of_sets[test][column.name]) for of_sets in matrix["values"].values()]
         means = [one.mean for one in over_seeds if one.mean is not None]
-        best = choose(means) if means and column.judges and len(over_seeds) > 1 else None
+        best = choose(means) if means and column.better and len(over_seeds) > 1 else None
         for row, one in zip(table.rows, over_seeds, strict=True):
             cell, star = one.cell(column), one.mean is not None and one.mean == best
             row.append(Cell(cell.value, (("★ ", "warning"), *cell.spans)) if star else cell)
