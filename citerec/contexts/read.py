@@ -119,10 +119,10 @@ def read_queries(queries: Path, qrels: Path | None = None) -> Iterator[Context]:
                 raise InputError(f"{place}: no judgement", "Write query, paper and grade, with a tab between them.")
             cited[query] += [paper[-1]] if int(grade) > 0 else []
     lines = placed_lines(queries / QUERIES if queries.is_dir() else queries, "a query")
-    yield from _contexts_of_queries(((place, raw) for place, _, raw in lines), cited)
+    yield from _cited_contexts(((place, raw) for place, _, raw in lines), cited)
 
 
-def _contexts_of_queries(queries: Iterable[tuple[str, bytes]], cited: Mapping[str, Sequence[str]]) -> Iterator[Context]:
+def _cited_contexts(queries: Iterable[tuple[str, bytes]], cited: Mapping[str, Sequence[str]]) -> Iterator[Context]:
     contexts = ((place, tried(partial(_query, raw, cited), raw)) for place, raw in queries)
     yield from (one for one in checked_contexts(contexts, cited=False) if one.cited_ids)
 
@@ -194,7 +194,7 @@ def irds_folder(address: str) -> Path:
         partial_folder = beside(folder, "new")
         shutil.rmtree(partial_folder, ignore_errors=True)  # of an interrupted call
         papers = map(_paper_of_document, dataset.docs_iter())
-        write_queries(partial_folder, _contexts_of_queries(queries, cited), papers)
+        write_queries(partial_folder, _cited_contexts(queries, cited), papers)
         partial_folder.rename(folder)
     except (KeyError, OSError, RuntimeError) as error:
         remedy = "Its collections are listed at https://ir-datasets.com."

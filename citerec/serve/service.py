@@ -183,9 +183,8 @@ class DraftProcess:
     def _begun(self) -> Connection:
         context = multiprocessing.get_context("spawn")
         pipe, other = context.Pipe()
-        self._process = context.Process(
-            target=_answer_drafts, args=(self._open_service, other, os.getpid()), daemon=True
-        )
+        arguments = self._open_service, other, os.getpid()
+        self._process = context.Process(target=_answer_drafts, args=arguments, daemon=True)
         self._process.start()
         other.close()
         self._pipe = pipe
