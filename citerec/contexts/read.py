@@ -1,7 +1,6 @@
 """Contexts from JSON Lines files (docs/formats.md) and from running text; their JSON."""
 
 import re
-import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -28,7 +27,7 @@ from citerec.corpus.reading import (
 )
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.files.text import printable
-from citerec.files.writing import beside
+from citerec.files.writing import beside, remove
 from citerec.records import MARKER, OTHER_MARKER, Context, Paper, json_id
 
 _TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")
@@ -192,7 +191,7 @@ def irds_folder(address: str) -> Path:
             for one in (dataset.queries_iter() if dataset.has_queries() else ())
         )
         partial_folder = beside(folder, "new")
-        shutil.rmtree(partial_folder, ignore_errors=True)  # of an interrupted call
+        remove(partial_folder)  # of an interrupted call
         papers = map(_paper_of_document, dataset.docs_iter())
         write_queries(partial_folder, _cited_contexts(queries, cited), papers)
         partial_folder.rename(folder)
