@@ -50,7 +50,7 @@ class PartSettings(BaseModel):
             if first["type"] == "extra_forbidden":
                 raise SettingsError(f"{key!r} is not a setting", nearest(key, all_keys)) from None
             fault = f"{key} = {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}"
-            raise SettingsError(fault, "See citerec systems --settings for the range.") from None
+            raise SettingsError(fault, "Give another value.") from None
 
     @classmethod
     def assigned(cls, assignments: Sequence[str], prefix: str) -> Self:
