@@ -197,7 +197,7 @@ def irds_folder(address: str) -> Path:
         partial_folder.rename(folder)
     except (KeyError, OSError, RuntimeError) as error:
         remedy = "Its collections are listed at https://ir-datasets.com."
-        raise InputError(f"ir_datasets cannot give {name!r} ({error})", remedy) from error
+        raise InputError(f"ir_datasets cannot give {name!r} ({error!r:.150})", remedy) from error
     return folder
 
 
