@@ -75,7 +75,8 @@ def evaluate(
     Args:
         identifiers: A family (location) or a family of a set (demo/location); may be repeated.  [default: all]
         set_name: A diagnostic set, by name or folder.  [default: demo]
-        contexts: A JSON Lines file of contexts, or a folder of BEIR, labelled on the spot.
+        contexts: A JSON Lines file of contexts, a folder of BEIR, or a collection of ir_datasets, irds:NAME; labelled
+            on the spot.
         qrels: The relevant papers of queries in --contexts: those of TREC or BEIR, an id, a tab and a text a line.
         systems: A built-in system (citerec systems); any of them followed by +RERANKER; or a TOML file of settings; may
             be repeated.  [default: the best that the index supports]

@@ -128,8 +128,8 @@ def build(
 
     A source is a folder of Semantic Scholar shards (papers/, abstracts/, tldrs/, citations/; plain or
     gzip), a bibliography (BibTeX, RIS, or CSL-JSON as Zotero and pandoc write it), JSON Lines or CSV;
-    also at an address such as s3://bucket/papers; or one other index, whose papers and vectors the new
-    one has, with another engine.
+    also at an address such as s3://bucket/papers; your Zotero library, zotero:; a collection of
+    ir_datasets, irds:NAME; or one other index, whose papers and vectors the new one has, with another engine.
     An index that is already at --out is kept until the new one is ready. Repeat the command to resume
     an interrupted build. Settings (-c): max_tokens and backend of the encoder; abstract_field.
 
