@@ -10,9 +10,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from citerec.confidence import calibrated_on
 from citerec.contexts.provenance import NOTHING, Provenance
@@ -27,6 +25,9 @@ from citerec.records import Confidence, Context
 from citerec.retrieve.base import Candidate
 from citerec.retrieve.run import Run, SearchOptions, without_answer
 from citerec.systems import Recipe, provenance_of_system
+
+if TYPE_CHECKING:  # pandas takes 70 MB, and processes that answer need none
+    import pandas as pd
 
 Answer = Iterable[tuple[str, float] | Candidate] | Mapping[str, float]
 Function = Callable[[Context, int], Answer]
@@ -67,7 +68,7 @@ class Answered(NamedTuple):
     answer, if it is calibrated, and `fitted_on` the digests of the contexts of the calibration.
     """
 
-    hits: pd.DataFrame
+    hits: "pd.DataFrame"
     record: SystemRecord
     remarks: tuple[str, ...] = ()
     confidences: Sequence[Confidence | None] = ()

@@ -183,8 +183,7 @@ class DraftProcess:
     def _begun(self) -> Connection:
         context = multiprocessing.get_context("spawn")
         pipe, other = context.Pipe()
-        arguments = self._open_service, other, os.getpid()
-        self._process = context.Process(target=_answer_drafts, args=arguments, daemon=True)
+        self._process = context.Process(target=_answer_drafts, args=(self._open_service, other), daemon=True)
         self._process.start()
         other.close()
         self._pipe = pipe
@@ -202,10 +201,10 @@ class DraftProcess:
             self._pipe = None
 
 
-def _answer_drafts(open_service: Callable[[], "Service"], pipe: Connection, parent: int) -> None:
+def _answer_drafts(open_service: Callable[[], "Service"], pipe: Connection) -> None:
     """Answers requests until it is killed, one after the other."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent, which ends this process
-    end_with(parent)
+    end_with(os.getppid())
     try:
         service = open_service()
     except CiterecError as error:
