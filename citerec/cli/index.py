@@ -97,7 +97,8 @@ class Building(Encoding):
 
     Attributes:
         read_as: Format of the files, by default recognised: bibtex, ris, csl, s2ag-papers and others (docs/formats.md).
-        columns: How CSV or JSON Lines name a field of papers, if otherwise: title=name; may be repeated.
+        columns: What CSV or JSON Lines call a field of papers, if it has another name there: title=name; may be
+            repeated.
         citances: Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be
             repeated. Contexts beside papers are read only if they are named here.
     """
@@ -107,7 +108,7 @@ class Building(Encoding):
     citances: Annotated[tuple[options.Address, ...], Parameter(metavar="FILE")] = ()
 
     def format_of(self, sources: tuple[Path, ...]) -> str | None:
-        """The name of the format of sources, with the names of fields if these are mapped; None to recognise it."""
+        """The name of the format of the sources, with names of columns that --map gives; None to recognise it."""
         if not self.columns:
             return self.read_as
         kind = self.read_as or ("csv" if any(".csv" in source.suffixes for source in sources) else "jsonl")

@@ -484,7 +484,7 @@ class _Session:
             self._reload()
 
     def _suggest_some(self, seen: set[str]) -> tuple[str, int]:
-        """As `_suggest`, without sentences that were `seen`, until a file was saved; what was done last comes first."""
+        """Goes through those that were not `seen`, until a file is saved; what was done last, and how many cite."""
         from citerec.drafts.suggest import suggestions
 
         filling, number, done = self.filling, 0, ""

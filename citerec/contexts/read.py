@@ -174,7 +174,7 @@ def irds_folder(address: str) -> Path:
         address: `irds:NAME`, such as `irds:beir/scidocs`.
 
     Raises:
-        InputError: There is no such collection, or it cannot be fetched, or a query is none.
+        InputError: There is no such collection, or it cannot be fetched, or a query has no id or no text.
     """
     import ir_datasets
 
@@ -206,14 +206,14 @@ def _paper_of_document(document: Any) -> Paper:
     return Paper(document.doc_id, title=getattr(document, "title", ""), abstract=text)
 
 
-def ir_dataset(folder: Path) -> Any:
+def ir_dataset(folder: str | Path) -> Any:
     """A folder of BEIR, such as `diagnostics export` writes, as a dataset of ir_datasets."""
     import ir_datasets
     from ir_datasets.datasets.beir import BeirQrels, BeirTitleDoc
     from ir_datasets.formats import JsonlDocs, JsonlQueries
 
     documents, queries, judged = (
-        ir_datasets.util.LocalDownload(folder / name) for name in (DOCUMENTS, QUERIES, "qrels/test.tsv")
+        ir_datasets.util.LocalDownload(Path(folder, name)) for name in (DOCUMENTS, QUERIES, "qrels/test.tsv")
     )
     return ir_datasets.Dataset(
         JsonlDocs(documents, BeirTitleDoc, {"doc_id": "_id", "title": "title", "text": "text"}),

@@ -45,7 +45,7 @@ class Format:
         holds: Whether an object of JSON Lines is of this format, by its keys.
         is_of: Whether a file is of this format, which shows neither in its ending nor in a line.
         entry: Makes the entry of a paper under a citation key, a text or a JSON object, if citerec writes this format.
-        renamed: Makes the format of files that name attributes of papers otherwise, by their names for these.
+        renamed: Makes the same format with other names of columns, by attribute of a paper; None without columns.
     """
 
     name: str
@@ -103,10 +103,10 @@ FORMATS: Registry[Format] = Registry(
 
 
 def format_named(name: str) -> Format:
-    """The format of a name, which may say after a colon how files name attributes: `csv:{"title": "name"}`.
+    """The format of a name. After a colon stand other names of columns, by attribute: `csv:{"title": "name"}`.
 
     Raises:
-        SettingsError: There is no such format, or its files do not name attributes, or papers have no such attribute.
+        SettingsError: There is no such format, or it has no columns, or papers have no such attribute.
     """
     kind, _, columns = name.partition(":")
     form = FORMATS[kind]

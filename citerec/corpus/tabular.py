@@ -68,7 +68,7 @@ def read_csv(path: Path, names: Mapping[str, str] = MappingProxyType({})) -> Ite
 
     Args:
         path: The file.
-        names: How its header names attributes, where it names them otherwise.
+        names: Other names of its columns, by attribute of a paper.
 
     Raises:
         SourceError: The file cannot be read, its header has no `paper_id`, or a quote is not closed, so that nobody
@@ -83,14 +83,14 @@ def read_csv(path: Path, names: Mapping[str, str] = MappingProxyType({})) -> Ite
             taken.append(line)
             yield line[1].decode("utf-8", "surrogateescape")
 
-    lines, remedy = texts(), f"Columns are: {', '.join(Paper.__dataclass_fields__)}."
+    lines, remedy = texts(), f"Columns are: {', '.join(Paper.__dataclass_fields__)}; --map FIELD=NAME reads others."
     rows = csv.reader(lines, strict=True)
     try:
         header = [attributes.get(name.strip(), name.strip()) for name in next(rows, [])]
     except csv.Error as error:
         raise SourceError(f"{path}: the header is not CSV ({error})", remedy) from error
     if "paper_id" not in header:
-        raise SourceError(f"{path}: the header has no column paper_id", remedy)
+        raise SourceError(f"{path}: the header has no column {names.get('paper_id', 'paper_id')}", remedy)
     while True:
         taken.clear()
         try:

@@ -148,7 +148,7 @@ class Files:
         return bool(saved)
 
     def is_stale(self, changed: Path | None = None) -> bool:
-        """Whether `reload` would read something, or would if nothing had been `changed` in one file."""
+        """Whether others have saved a file in which nothing was changed, or the one that may be `changed`."""
         return bool(self._saved(changed))
 
     def _saved(self, changed: Path | None = None) -> list[Path]:

@@ -262,7 +262,7 @@ def end_with(parent: int) -> None:
 
 
 def limit_memory(more: int) -> None:
-    """Lets this process take so many bytes more than it has had; MemoryError beyond. Only Linux keeps such limits."""
+    """Limits this process to so many bytes more than its peak so far; beyond it gets a MemoryError. Only on Linux."""
     if sys.platform == "linux":
         import resource
 

@@ -149,7 +149,7 @@ log = logging.getLogger("citerec.serve")
 class DraftProcess:
     """A process that answers requests with the texts of drafts: it is killed if one takes too much time or memory.
 
-    It is begun when the first one comes, and opens all for itself. For one thread at a time.
+    It starts with the first request, and opens indexes and the writer of its own. For one thread at a time.
 
     Args:
         open_service: Opens what it answers from.
