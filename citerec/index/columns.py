@@ -114,6 +114,22 @@ def places_in(begins: Rows, rows: Rows) -> tuple[Rows, Rows]:
     return now, np.arange(now[-1]) + np.repeat(first - now[:-1], lengths)
 
 
+_PARTS, _ROUNDING = 32, 1e-6
+
+
+def places_of_best(scores: NDArray[np.floating[Any]], k: int) -> Rows:
+    """The places of the k best of some scores, and of all that equal the last of them, in order: ties are no chance.
+
+    The k-th best of the maxima of columns is a lower bound, so that few scores need a selection.
+    """
+    places, columns = np.arange(len(scores)), len(scores) // _PARTS
+    if k < columns:
+        maxima = scores[: columns * _PARTS].reshape(_PARTS, columns).max(axis=0)
+        places = np.flatnonzero(scores >= np.partition(maxima, -k)[-k] - _ROUNDING)
+    best = scores[places]
+    return places[best >= np.partition(best, -k)[-k] - _ROUNDING] if k < len(places) else places
+
+
 COLUMNS, CITING, NAMES = "columns", "citing", "names.json"
 """The folder of the arrays in an index, the folder in it of those of citing papers, and the file in it with the
 different fields of study and venues of the papers."""

@@ -35,7 +35,7 @@ from citerec.errors import BuildError, IndexUnusableError, InputError, ModelErro
 from citerec.files.parallel import HERE, Parallelism, available_processors, in_parts, outcomes_of
 from citerec.files.progress import Progress, Rejected
 from citerec.files.resume import digest_of
-from citerec.index.columns import COLUMNS, Mask, PaperRows, Rows, mapped, rows_of, writing_arrays
+from citerec.index.columns import COLUMNS, Mask, PaperRows, Rows, mapped, places_of_best, rows_of, writing_arrays
 from citerec.index.manifest import CACHE, DENSE, FILE_NAME, FolderManifest, checksums
 from citerec.models.encoder import ENCODERS, Encoder, PaperEncoder, coded, paper_text
 from citerec.models.find import usual_encoder
@@ -118,7 +118,6 @@ _FEW = 50_000
 """Where so few rows pass, all are compared, whatever index there is."""
 
 _DIGITS = 6  # a sum in float32 differs in the seventh digit by where a row lies: equal vectors must score the same
-_ROUNDING = 1e-6
 
 
 def blank_vectors(folder: Path, rows: int, dimension: int) -> NDArray[np.float16]:
@@ -233,12 +232,6 @@ def _dot(vectors: NDArray[np.float16 | np.int8], vector: Floats) -> Floats:
     """The dot products of some vectors with one, (vectors,)."""
     # `@` would wake the threads of BLAS for each block: on a busy machine they take ten times as long.
     return np.vecdot(vectors.astype(np.float32), vector)  # type: ignore[no-any-return]
-
-
-def places_of_best(scores: Floats, k: int) -> Rows:
-    """The places of the k best of some scores, and of all that equal the last of them, in order: ties are no chance."""
-    bound = np.partition(scores, -k)[-k] if k < len(scores) else -np.inf
-    return np.flatnonzero(scores >= bound - _ROUNDING)
 
 
 FAISS = "index.faiss"

@@ -22,9 +22,9 @@ from citerec.errors import IndexUnusableError, ModelError, SettingsError
 from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.index.base import ENGINES
-from citerec.index.columns import begins_of, sentences_of
+from citerec.index.columns import begins_of, places_of_best, sentences_of
 from citerec.index.manifest import DENSE, Manifest, generation_of, trained_of
-from citerec.index.vectors import DenseManifest, DenseOptions, Vectors, encode_command, has_vectors, places_of_best
+from citerec.index.vectors import DenseManifest, DenseOptions, Vectors, encode_command, has_vectors
 from citerec.models.encoder import BY_MODEL, BY_TITLES, BackendName, Encoder, StaticEncoder, StaticManifest
 from citerec.models.find import find_model, local_folder
 from citerec.models.loading import read_model_manifest

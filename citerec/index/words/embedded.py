@@ -19,7 +19,17 @@ from citerec.files.progress import Progress
 from citerec.files.resume import read_json
 from citerec.files.writing import write_json
 from citerec.index import base
-from citerec.index.columns import Mask, Rows, begins_of, mapped, places_in, places_of, sentences_of, writing_arrays
+from citerec.index.columns import (
+    Mask,
+    Rows,
+    begins_of,
+    mapped,
+    places_in,
+    places_of,
+    places_of_best,
+    sentences_of,
+    writing_arrays,
+)
 from citerec.index.manifest import Layout
 from citerec.index.words.analysis import Analysis, analysis_of, hash_of, term_weights
 from citerec.records import Filters
@@ -32,7 +42,6 @@ VOCABULARY, PARAMETERS, TERMS, LENGTHS = "vocab.index.json", "params.index.json"
 _MERGED = 1 << 20  # postings that are merged at once
 _MOST_TIMES = 2**16 - 1
 _POSTING = np.dtype([("row", "<i4"), ("times", "<u2")])
-_BLOCK = 64
 _KEPT = 64  # masks of years, and norms for other parameters
 
 
@@ -129,16 +138,9 @@ class Postings:
 
 
 def best_rows(scores: Floats, k: int) -> Rows:
-    """The rows of the k best scores above 0, best first; of equal scores the first row comes first.
-
-    The maxima of blocks tell a bound, so that only few rows are sorted: at least k blocks reach the k-th best maximum.
-    """
-    bound = np.float32(0)
-    blocks = len(scores) // _BLOCK
-    if k < blocks:
-        maxima = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
-        bound = np.partition(maxima, blocks - k)[blocks - k]
-    rows = np.flatnonzero(scores >= bound if bound > 0 else scores > 0)
+    """The rows of the k best scores above 0, best first; of equal scores the first row comes first."""
+    rows = places_of_best(scores, k)
+    rows = rows[scores[rows] > 0]
     return rows[np.lexsort((rows, -scores[rows]))][:k]
 
 
