@@ -130,6 +130,7 @@ def _contexts(document: Document, place: int, rules: Rules, tally: Tally) -> Ite
                 after=folded(whole, sentences[at + 1]) if at + 1 < len(sentences) else "",
                 context_id=f"{paper_id}-{start}",
                 citing_id=paper_id,
+                citing_year=document.text.year,
                 cited_ids=cited,
                 section=paragraph.section,
                 source="s2orc",

@@ -28,6 +28,7 @@ from citerec.corpus.reading import (
     read_id,
     read_list,
     read_object,
+    read_year,
 )
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures, expanded
@@ -75,6 +76,7 @@ class FullText:
 
     Attributes:
         paper_id: Its corpusid.
+        year: Its year, if the record has one: those of S2AG have none.
         headlines: The headlines of its sections, in order.
         sentences: Start and end of each; none if the source does not give them.
         bib_entries: By id.
@@ -89,6 +91,7 @@ class FullText:
     bib_entries: Mapping[str, BibEntry]
     faults: tuple[str, ...]
     headlines: tuple[Headline, ...] = ()
+    year: int | None = None
 
     def papers_of(self, entry_ids: Iterable[str | None]) -> Iterator[str]:
         """The matched papers of bib entries, one after another."""
@@ -170,6 +173,7 @@ def parse_full_text(record: Mapping[str, Any]) -> FullText:
         bib_entries=_bib_entries(bibliography),
         faults=tuple(faults),
         headlines=tuple(headlines),
+        year=read_year(record, "year"),
     )
 
 

@@ -56,6 +56,8 @@ def test_a_context_keeps_what_surrounds_it() -> None:
     for marker in ("(Lee, 1997)", "[1]", "¹²"):
         (other,) = contexts_of(full_text(f"This was first shown in cells{marker} before.", [(marker, "b1")]))
         assert other.text == "This was first shown in cells <REF> before."
+    assert context.citing_year is None
+    assert [one.citing_year for one in contexts_of(replace(full_text(CELLS, [("[1]", "b1")]), year=2005))] == [2005]
     assert context == Context(text=words, source="s2orc", **place, **around, **papers)
     assert parse_context(as_record(context)) == context
 

@@ -49,6 +49,7 @@ def test_both_versions_are_read_alike() -> None:
     assert first.bib_refs == second.bib_refs and first.bib_entries == second.bib_entries
     assert [ref.entry_id for ref in first.bib_refs] == ["b0", "b1", "b2", None]
     assert {name: entry.text for name, entry in first.bib_entries.items()} == {"b0": "AAA", "b1": "BBB", "b2": "CCC"}
+    assert first.year is None and parse_full_text({**version_2(), "year": "2005"}).year == 2005
     assert first.cited_ids() == {"7", "8"} and first.faults == second.faults == ()
 
 
