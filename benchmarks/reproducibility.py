@@ -41,6 +41,9 @@ In commands, DATA is a folder with the collections, and WORK any folder for what
 | acm | ACM-CR test collection (papers, abstracts, citations by hand); full texts of SemEval-2010 and NUS key phrases |
 | acl | ACL Anthology; ACL Anthology Network; citing sentences of ScisummNet and of Athar's corpus |
 | text/scitldr | SciTLDR, abstracts only (Cachola et al., 2020) |
+
+`benchmarks/acl-dev` lists the contexts of acl's dev set by ids, with their classes, the digests of their sentences, and
+a datasheet: `python benchmarks/acl_dev.py check DATA/acl/contexts-dev.jsonl` says whether yours are the same.
 """
 
 
