@@ -28,18 +28,11 @@ def test_a_published_result_comes_again(name: str, tmp_path: Path) -> None:
 
 def test_a_published_set_is_that_of_the_data(tmp_path: Path, shared: Path) -> None:
     """The set acl-dev lists ids and digests; what differs from it is named."""
-    whole = shared / "acl" / "contexts-dev.jsonl"
-    contexts = whole.read_text(encoding="utf-8").splitlines()
-    first, _, *others = contexts
-    (tmp_path / "changed.jsonl").write_text("\n".join([first.replace("quite", "very"), *others]), encoding="utf-8")
-    for path, code, told in (
-        (whole, 0, "0 differences"),
-        (
-            tmp_path / "changed.jsonl",
-            1,
-            "acl-00002 has another sentence or cites another paper\nacl-00005 is missing\n2 ",
-        ),
-    ):
-        command = [sys.executable, SCRIPT.with_name("acl_dev.py"), "check", path]
+    whole, changed = shared / "acl" / "contexts-dev.jsonl", tmp_path / "changed.jsonl"
+    first, _, *others = whole.read_text(encoding="utf-8").splitlines()
+    changed.write_text("\n".join([first.replace("quite", "very"), *others]), encoding="utf-8")
+    differs = "acl-00002 has another sentence or cites another paper\nacl-00005 is missing\n2 "
+    for path, code, told in ((whole, 0, "0 differences"), (changed, 1, differs)):
+        command = (sys.executable, SCRIPT.with_name("acl_dev.py"), "check", path)
         made = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (made.returncode, told in made.stdout) == (code, True), made.stdout + made.stderr
