@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _PART = 8192  # texts tokenised at once: enough to find others of similar length, few enough for memory
-_ROWS = 1024
+_ROWS = _KEPT = 1024
 _BATCH_TOKENS = {"cpu": 2048, "cuda": 65_536}
 # Turning a model into another form takes some ten seconds, once: not worth it for a handful of papers.
 _MANY = 2000
@@ -108,6 +108,7 @@ class Encoder(ABC):
         self._tokenizer.enable_truncation(length, direction=reading.truncation_side)
         self._tokenizer.no_padding()
         self.dimension, self.max_tokens = reading.dimension, length
+        self._kept: dict[str, NDArray[np.float32]] = {}
 
     @abstractmethod
     def load(self, model: str, device: str | None) -> tuple[str, Reading]:
@@ -159,6 +160,14 @@ class Encoder(ABC):
         for begin in range(0, len(texts), _PART):
             self._encode_part(texts[begin : begin + _PART], vectors[begin : begin + _PART])
         return vectors
+
+    def encode_again(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `encode`, for texts that may have been encoded just before: the vectors of the last thousand are kept."""
+        kept = self._kept
+        new = [text for text in dict.fromkeys(texts) if text not in kept]
+        kept = {**kept, **dict(zip(new, self.encode(new), strict=True))}
+        self._kept = dict(list(kept.items())[-_KEPT:])  # replaced as a whole: other threads go on with theirs
+        return np.array([kept[text] for text in texts]).reshape(len(texts), self.dimension)
 
     def encode_papers(self, papers: Sequence[Paper]) -> NDArray[np.float32]:
         """The vectors of some papers, each as one text, `paper_text`."""

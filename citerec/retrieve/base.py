@@ -14,6 +14,7 @@ It can then be named in a recipe, in `--system`, and in `-c nearest.KEY=VALUE`.
 import contextlib
 import difflib
 import functools
+import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -196,6 +197,8 @@ class OpenIndex:
         store: The records of its papers.
         rows: The ids of its papers, what is known of them, and which pass filters.
         most_hits: How many hits a search has at most.
+        encoders: What makes vectors of topics, opened when it is first needed: retrievers of the same vectors share it.
+        opening: Held while one is opened.
     """
 
     holds: ClassVar[str] = "papers of the index"
@@ -206,6 +209,8 @@ class OpenIndex:
         self.store = store
         self.rows, self.most_hits = PaperRows.open(self.folder), manifest.counts.papers
         self._settings = settings
+        self.encoders: dict[tuple[Any, ...], Any] = {}
+        self.opening = threading.Lock()
 
     @functools.cached_property
     def engine(self) -> Engine:

@@ -6,7 +6,6 @@ under the leak rules: what is newer than the citing paper is in no profile.
 
 import functools
 import itertools
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -120,12 +119,10 @@ class DenseRetriever(Retriever):
         return made_by | provenance_of_part(queries) if queries else made_by
 
     def __init__(self, folder: Path, settings: Any, index: OpenIndex) -> None:
-        self.settings, self.papers = settings, index.rows
+        self.settings, self.papers, self._index = settings, index.rows, index
         self.vectors = ENGINES[index.manifest.engine].vectors(folder, index.manifest, index.rows, settings.probe)
         self.manifest = self.vectors.manifest
         self.queries_by = encoder_of_queries(index.path, settings, self.manifest)
-        self._encoder: Any = None
-        self._opening = threading.Lock()
         if index.manifest.fingerprint != self.manifest.store:
             raise IndexUnusableError(
                 f"the vectors of {index.path} were made for other papers", f"Make them: {encode_command(folder)}"
@@ -133,7 +130,7 @@ class DenseRetriever(Retriever):
 
     def close(self) -> None:
         """Releases the model."""
-        self._encoder = None
+        self._index.encoders.clear()
 
     def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: Vector | None = None) -> Candidates:
         """The k nearest papers, nearest first; fewer only if fewer pass the filters.
@@ -170,7 +167,7 @@ class DenseRetriever(Retriever):
         near_words = (words_near(topic) if dense.near and cites_before(topic) else "" for topic in topics)
         later = {at: words for at, words in enumerate(near_words) if words}
         texts += [*(topics[at].citing_title for at in titled), *later.values()]
-        vectors, titles, near = np.split(encoder.encode(texts), np.cumsum([len(topics), len(titled)]))
+        vectors, titles, near = np.split(encoder.encode_again(texts), np.cumsum([len(topics), len(titled)]))
         vectors[[*later]] = _normalised(vectors[[*later]] + np.float32(dense.near) * near)
         if dense.citing:
             citing = np.zeros_like(vectors)
@@ -204,8 +201,9 @@ class DenseRetriever(Retriever):
             ModelError: It cannot be loaded.
             IndexUnusableError: It did not make the vectors.
         """
-        with self._opening:
-            if self._encoder is None:
+        key = self.vectors.path, self.queries_by, getattr(self.settings, "backend", None)
+        with self._index.opening:
+            if key not in self._index.encoders:
                 manifest, encoder = self.manifest, self.open_encoder()
                 if encoder.dimension != manifest.dimension:
                     raise IndexUnusableError(
@@ -218,8 +216,8 @@ class DenseRetriever(Retriever):
                         f"{manifest.model} is no longer the model that made the vectors of the index",
                         f"Make them again: {encode_command(self.vectors.path)}",
                     )
-                self._encoder = encoder
-            return self._encoder
+                self._index.encoders[key] = encoder
+            return self._index.encoders[key]
 
     def open_encoder(self) -> Any:
         """Opens the encoder that the vectors are from; it has an `identity` and a `dimension`."""

@@ -94,13 +94,14 @@ def examples_of(
     turns: tuple[tuple[View, ...], ...] = _OF_INDEX_WITHOUT_CITANCES
     if recommender.manifest.counts.citances:
         turns = _PORTABLE if portable else _OF_INDEX
-    seen = defaultdict[View, list[Context]](list)
-    for views, context, draft in zip(itertools.cycle(turns), contexts, drafted(contexts, seed)):
-        for view in views:
-            if (one := draft if view[0] else replace(context, cited_before=None)) is not None:
-                seen[view].append(one)
+    seen = [
+        (view, one)
+        for views, context, draft in zip(itertools.cycle(turns), contexts, drafted(contexts, seed))
+        for view in views
+        if (one := draft if view[0] else replace(context, cited_before=None)) is not None
+    ]
     work = functools.partial(_examples_of_part, recommender, min(depth, recommender.manifest.counts.papers), seed)
-    tasks = [(view, part) for view in sorted(seen) for part in in_parts(seen[view], _TASK)]
+    tasks = list(in_parts(seen, _TASK))
     parts: dict[int, list[Example]] = {}
     with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
         for number, examples in outcomes:
@@ -110,22 +111,31 @@ def examples_of(
 
 
 def _examples_of_part(
-    recommender: Recommender, k: int, seed: int, task: tuple[View, Sequence[Context]]
+    recommender: Recommender, k: int, seed: int, part: Sequence[tuple[View, Context]]
 ) -> list[Example]:
-    (_, share), contexts = task
+    seen = defaultdict[View, list[Context]](list)
+    for view, context in part:
+        seen[view].append(context)
+    return [one for view in sorted(seen) for one in _examples_in(view, recommender, k, seed, seen[view])]
+
+
+def _examples_in(
+    view: View, recommender: Recommender, k: int, seed: int, contexts: Sequence[Context]
+) -> Iterator[Example]:
+    """The examples of contexts that are seen in one way."""
+    share = view[1]
 
     def changed(retriever: Retriever) -> Retriever:
         return WithheldCitances(retriever, share, seed) if isinstance(retriever, WordsRetriever) else retriever
 
-    system, examples = recommender.with_retrievers(changed), []
+    system = recommender.with_retrievers(changed)
     for topic, candidates in system.candidates(system.topics(contexts), k):
         cited = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
         if cited.any():
             uncited = withheld(topic, candidates.rows, share, seed)
             by_citations = {name: np.where(uncited, np.nan, candidates.signal(name)) for name in _BY_CITATIONS}
             candidates = replace(candidates, signals={**candidates.signals, **by_citations})
-            examples.append(Example(ltr.features_of(topic, candidates, uncited), cited))
-    return examples
+            yield Example(ltr.features_of(topic, candidates, uncited), cited)
 
 
 def kept_examples(key: str, make: Callable[[], list[Example]]) -> list[Example]:
