@@ -96,11 +96,11 @@ class Choice:
             SourceError, InputError: As `read`.
             InputError: One side is empty.
         """
-        dev = list(read(self.dev or self.path))
-        if not self.dev:
-            dev = [item for item in dev if hash_sample(self.seed, papers(item)[0]) < self.dev_share * 2**64]
+        items = list(read(self.path))
+        held = (item for item in items if hash_sample(self.seed, papers(item)[0]) < self.dev_share * 2**64)
+        dev = list(read(self.dev) if self.dev else held)
         held_out = {paper for item in dev for paper in papers(item)}
-        train = [item for item in read(self.path) if held_out.isdisjoint(papers(item))]
+        train = [item for item in items if held_out.isdisjoint(papers(item))]
         if not (train and dev):
             fault = f"no paper of {self.path} is left to {'measure on' if train else 'learn from'}"
             raise InputError(fault, "Change dev_share, or give --dev FILE with other papers.")
