@@ -162,11 +162,12 @@ class Encoder(ABC):
         return vectors
 
     def encode_again(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode`, for texts that may have been encoded just before: the vectors of the last thousand are kept."""
+        """As `encode`, for texts that may have been encoded just before: the vectors of the last are kept."""
         kept = self._kept
         new = [text for text in dict.fromkeys(texts) if text not in kept]
-        kept = {**kept, **dict(zip(new, self.encode(new), strict=True))}
-        self._kept = dict(list(kept.items())[-_KEPT:])  # replaced as a whole: other threads go on with theirs
+        kept.update(zip(new, self.encode(new), strict=True))
+        if len(kept) > _KEPT:
+            self._kept = {}  # other threads go on with the old ones
         return np.array([kept[text] for text in texts]).reshape(len(texts), self.dimension)
 
     def encode_papers(self, papers: Sequence[Paper]) -> NDArray[np.float32]:
