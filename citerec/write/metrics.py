@@ -323,11 +323,6 @@ class Score(NamedTuple):
     recall: float
     f1: float
 
-    @property
-    def leading(self) -> tuple[float, float, float]:
-        """F1, then precision and recall: the order of columns."""
-        return self.f1, self.precision, self.recall
-
 
 def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Sequence[str] = KINDS) -> dict[str, Score]:
     """The scores of a text against another by kind, exactly as in rouge-score.
@@ -390,12 +385,9 @@ def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
 
 def _f1s(kinds: tuple[str, ...], stemming: bool, pairs: Sequence[Pair]) -> Floats:
     """F1 of predictions against references, pairs × kinds."""
-    rows = []
-    for pair in pairs:
-        prediction, reference = map(_lines if "rougeLsum" in kinds else with_bare_spans, pair)
-        scores = rouge(prediction, reference, stemming=stemming, kinds=kinds)
-        rows.append([scores[kind].f1 for kind in kinds])
-    return np.array(rows, np.float64)
+    read = _lines if "rougeLsum" in kinds else with_bare_spans
+    scores = (rouge(read(text), read(reference), stemming=stemming, kinds=kinds) for text, reference in pairs)
+    return np.array([[of_pair[kind].f1 for kind in kinds] for of_pair in scores], np.float64)
 
 
 @functools.lru_cache(maxsize=8)  # the pairs of one text follow each other
@@ -433,11 +425,8 @@ def novelty(prediction: Prediction) -> list[float]:
     """
     terms = terms_of(without_anchors(prediction.text))
     of_sources = [terms_of(text) for one in prediction.task.sources for text in (one.title, one.text)]
-    shares = []
-    for n in NGRAMS:
-        in_sources = {gram for one in of_sources for gram in _ngrams(one, n)}
-        shares.append(_share([gram not in in_sources for gram in _ngrams(terms, n)]))
-    return shares
+    in_sources = {n: {gram for one in of_sources for gram in _ngrams(one, n)} for n in NGRAMS}
+    return [_share([gram not in in_sources[n] for gram in _ngrams(terms, n)]) for n in NGRAMS]
 
 
 def grounding(prediction: Prediction) -> list[float]:
@@ -528,7 +517,8 @@ def open_citations(options: MetricOptions) -> RowMetric:
     def row(prediction: Prediction) -> Floats:
         text, task = prediction.text, prediction.task
         scores = [citation_score(text, target, task.sources, options.cited_works) for target in task.targets]
-        return over_references(np.array([one.leading for one in scores]).reshape(-1, 3), options.references)
+        values = np.array([(one.f1, one.precision, one.recall) for one in scores]).reshape(-1, 3)
+        return over_references(values, options.references)
 
     columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))
     return RowMetric("citations", columns, {"works": options.cited_works, "references": options.references}, row)

@@ -117,7 +117,7 @@ def block_match(score: metrics.PairMetric, *, references: metrics.References = "
         ends = np.cumsum([len(wanted) * len(predicted) for wanted, predicted in blocks], dtype=int)
         parts = np.split(score.pairs(pairs, on_progress), ends)[:-1]
         scores = [match(part.reshape(*map(len, both))) for part, both in zip(parts, blocks, strict=True)]
-        return np.array([one.leading for one in scores], np.float64).reshape(-1, 3)
+        return np.array([(one.f1, one.precision, one.recall) for one in scores], np.float64).reshape(-1, 3)
 
     name = f"blockmatch-{score.name}"
     columns = tuple(metrics.Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
