@@ -122,12 +122,8 @@ def folded(text: str) -> str:
 
 
 PARTS = ("train", "dev", "test")
-SPLIT = Kind(
-    name="split of contexts",
-    kind="citerec-split",
-    manifest="manifest.json",
-    names=frozenset({"manifest.json", *(f"{part}.jsonl" for part in PARTS)}),
-)
+_FILES = frozenset({_MANIFEST, *(f"{part}.jsonl" for part in PARTS)})
+SPLIT = Kind("split of contexts", "citerec-split", _MANIFEST, _FILES)
 _PAPER = "paper"
 
 

@@ -30,12 +30,8 @@ from citerec.write.tasks import TextTask
 
 SPLITS = ("train", "validation", "test")
 MANIFEST, QUARANTINE_FILE = "manifest.json", "quarantine.jsonl"
-PAIR_SET = Kind(
-    "data set of texts",
-    "citerec-texts",
-    MANIFEST,
-    frozenset({MANIFEST, QUARANTINE_FILE, *(f"{split}.jsonl" for split in SPLITS)}),
-)
+_FILES = frozenset({MANIFEST, QUARANTINE_FILE, *(f"{split}.jsonl" for split in SPLITS)})
+PAIR_SET = Kind("data set of texts", "citerec-texts", MANIFEST, _FILES)
 
 
 @dataclass(frozen=True, slots=True)

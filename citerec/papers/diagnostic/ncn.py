@@ -33,9 +33,7 @@ from citerec.train.groups import Choice, GroupTraining, HowFound, Learner, Sched
 
 VOCABULARY = "vocabulary.json"
 WEIGHTS = "model.safetensors"
-NCN_DIRECTORY = Kind(
-    name="NCN", kind="citerec-ncn", manifest=MANIFEST, names=frozenset({MANIFEST, PROVENANCE, VOCABULARY, WEIGHTS})
-)
+NCN_DIRECTORY = Kind("NCN", "citerec-ncn", MANIFEST, frozenset({MANIFEST, PROVENANCE, VOCABULARY, WEIGHTS}))
 
 Network = TypeVar("Network", bound=nn.Module)
 Read = TypeVar("Read", bound=ModelManifest)
