@@ -146,11 +146,9 @@ def _learner(
         return encode_task(model, task, generation.max_input_tokens, options.writes)
 
     def losses(examples: Sequence[tuple[TextTask, str]]) -> Iterator[Any]:
-        pairs = []
-        for task, target in examples:
-            text = as_citation(target) if options.as_citations else target
-            pairs.append((list(read(task).ids), list(model.encode_text(text, generation.max_tokens).ids)))
-        return (loss * share for loss, share in model.losses(pairs))
+        inputs = [list(read(task).ids) for task, _ in examples]
+        targets = [list(model.encode_text(target, generation.max_tokens).ids) for _, target in examples]
+        return (loss * share for loss, share in model.losses(list(zip(inputs, targets, strict=True))))
 
     def evaluate() -> tuple[float, dict[str, float]]:
         greedy = replace(generation, beams=1, top_p=None)  # n beams would take n times as long
@@ -160,7 +158,8 @@ def _learner(
         results = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
         return results[options.dev_metric], results
 
-    examples = [(task, target) for task in train for target in task.targets]
+    learnt = as_citation if options.as_citations else str
+    examples = [(task, learnt(target)) for task in train for target in task.targets]
     return Learner(model.model, options.batch, examples, losses, evaluate)
 
 
