@@ -170,10 +170,8 @@ def split_contexts(
     counts = {part: _counts([paper for paper in of_lines if places[paper] == part]) for part in PARTS}
     for part, wanted in (("train", 1.0), ("dev", dev), ("test", test)):
         if wanted and not counts[part].contexts:
-            raise InputError(
-                f"{path} has too few citing papers for --dev {dev:g} and --test {test:g}: {part} would be empty",
-                "Give other shares, another --seed, or more contexts.",
-            )
+            fault = f"{path} has too few citing papers for --dev {dev:g} and --test {test:g}: {part} would be empty"
+            raise InputError(fault, "Give other shares, another --seed, or more contexts.")
     with SPLIT.writing(out) as folder:
         for part in (part for part in PARTS if counts[part].contexts):
             with (folder / f"{part}.jsonl").open("wb") as file:

@@ -35,6 +35,7 @@ _ALWAYS_WRITTEN = (
     *("context_id", "text", "before", "after", "citing_id", "citing_key", "citing_year", "cited_ids"),
     *("section", "source", "intent", "marker", "style", "start", "end"),
 )
+_CONTEXT = 'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one per line: docs/formats.md.'
 _GRADE = re.compile(r"-?\d+")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
@@ -87,10 +88,7 @@ def checked_contexts(places: Iterable[tuple[str, Context | BadRecord]], *, cited
             seen.add(context.context_id)
             yield context
             continue
-        raise InputError(
-            f"{place}: {fault}",
-            'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one per line: docs/formats.md.',
-        )
+        raise InputError(f"{place}: {fault}", _CONTEXT)
 
 
 def read_queries(queries: Path, qrels: Path | None = None) -> Iterator[Context]:

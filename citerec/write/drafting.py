@@ -70,10 +70,8 @@ def citation_task(context: Context, papers: Sequence[Paper], citing: Paper | Non
 def draft(task: TextTask, papers: Sequence[Paper], writer: Writer) -> CitationText:
     """The writer's text for a task; a WriterError if no paper has a text, or the writer cannot write."""
     if not any(source.text for source in task.sources) and not task.citing:
-        raise WriterError(
-            "there is nothing to write from: no paper among those found has an abstract",
-            "Build the index with abstracts: citerec index build PAPERS ABSTRACTS --out INDEX",
-        )
+        remedy = "Build the index with abstracts: citerec index build PAPERS ABSTRACTS --out INDEX"
+        raise WriterError("there is nothing to write from: no paper among those found has an abstract", remedy)
     return CitationText(replace(writer.write(task), settings=writer.settings), tuple(papers))
 
 
@@ -267,10 +265,8 @@ class FullTexts:
                 left.remove(paper_id)
                 self._database.execute("INSERT INTO texts VALUES (?, ?)", (paper_id, orjson.dumps(_parts(line.record))))
         if paper_ids and left == paper_ids:
-            raise SourceError(
-                f"none of the {len(left)} papers is among the full texts",
-                "They are found by corpus id: take full texts and papers of one release.",
-            )
+            remedy = "They are found by corpus id: take full texts and papers of one release."
+            raise SourceError(f"none of the {len(left)} papers is among the full texts", remedy)
 
     def get(self, paper_id: str | None) -> Sequence[Source | None]:
         """What follows the abstract of a paper, without related work; and the related work. None if missing."""

@@ -243,9 +243,8 @@ def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric]
         raise InputError("no metric is named", f"Choose: {', '.join(TEXT_METRICS)}.")
     for name in names:
         if TEXT_METRICS[name].needs_tagger and name not in chosen.taggers:
-            raise InputError(
-                f"the metric {name} needs a tagger", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
-            )
+            remedy = f"Give what citerec train tagger made: --tagger {name}=FOLDER"
+            raise InputError(f"the metric {name} needs a tagger", remedy)
     metrics = [chosen.metric(name) for name in dict.fromkeys(names)]
     return [one for one in metrics if hasattr(one, "scores")], [one for one in metrics if not hasattr(one, "scores")]
 

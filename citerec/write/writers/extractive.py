@@ -289,10 +289,8 @@ def oracle(
 def targets_of(task: TextTask) -> tuple[str, ...]:
     """The targets of a task, for writers that see them; a WriterError if it has none."""
     if not task.targets:
-        raise WriterError(
-            f"the oracle needs a target, and {task.task_id or 'the task'} has none",
-            "It is an upper bound for tasks whose text is known: take another --writer.",
-        )
+        remedy = "It is an upper bound for tasks whose text is known: take another --writer."
+        raise WriterError(f"the oracle needs a target, and {task.task_id or 'the task'} has none", remedy)
     return task.targets
 
 
