@@ -1,7 +1,6 @@
 """Provenance: digests of what a trained part learnt from (docs/formats.md), and contexts held out from training."""
 
 import hashlib
-import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -45,10 +44,8 @@ class Provenance:
     @classmethod
     def of(cls, trained_on: Iterable[Context] = (), tuned_on: Iterable[Context] = ()) -> "Provenance":
         """The digests of a part that learnt from some contexts, and was tuned on others."""
-        provenance, tuned = (
-            frozenset(itertools.chain.from_iterable(map(digests_of, part))) for part in (trained_on, tuned_on)
-        )
-        return cls(provenance, tuned)
+        learnt, tuned = (frozenset(one for each in side for one in digests_of(each)) for side in (trained_on, tuned_on))
+        return cls(learnt, tuned)
 
     def __or__(self, other: "Provenance") -> "Provenance":
         return Provenance(

@@ -393,10 +393,8 @@ class GroupTraining(Training):
 
     def provenance(self, base: str | None = None) -> Provenance:
         """What the model learns from: the contexts of the groups, and what its base and the searched parts did."""
-        own = (
-            Provenance.of(*([one.context for one in side] for side in (self.train, self.dev)))
-            | self.recommender.provenance
-        )
+        contexts = ([group.context for group in side] for side in (self.train, self.dev))
+        own = Provenance.of(*contexts) | self.recommender.provenance
         return own | provenance_of_part(base) if base else own
 
     def facts(self, record: TrainingRecord, *but: str) -> dict[str, Any]:

@@ -369,8 +369,7 @@ def train_hatten(
         sizes = Sizes(width=words.shape[1], **same)
         torch.manual_seed(schedule.seed)
         learner = _Learner(Hatten(sizes, tokenizer, words).to(torch_device(how.get("device"))), groups, pool, options)
-        own = Learner(learner.model, options.batch, groups.examples, learner.losses, learner.evaluate)
-        record = groups.fit(own)
+        record = groups.fit(Learner(learner.model, options.batch, groups.examples, learner.losses, learner.evaluate))
         manifest = HattenManifest(
             sizes=sizes,
             words=options.words,
