@@ -190,8 +190,7 @@ def irds_folder(address: str) -> Path:
         )
         partial_folder = beside(folder, "new")
         remove(partial_folder)  # of an interrupted call
-        papers = map(_paper_of_document, dataset.docs_iter())
-        write_queries(partial_folder, _cited_contexts(queries, cited), papers)
+        write_queries(partial_folder, _cited_contexts(queries, cited), map(_paper_of_document, dataset.docs_iter()))
         partial_folder.rename(folder)
     except (KeyError, OSError, RuntimeError) as error:
         remedy = "Its collections are listed at https://ir-datasets.com."

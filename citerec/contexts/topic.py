@@ -272,8 +272,7 @@ class Mention(NamedTuple):
 def mentions(text: str) -> Iterator[Mention]:
     """What may be citation keys in a LaTeX or Markdown text, in order; several in one command share its place."""
     for match in _CITATION.finditer(text):
-        listed = match["latex"] or match["pandoc"] or match["bracket"]
-        for key in re.split(r"[,;]", listed):
+        for key in re.split(r"[,;]", match["latex"] or match["pandoc"] or match["bracket"]):
             if key.strip():
                 yield Mention(match.start(), key.strip(), match["bracket"] is not None)
 

@@ -417,8 +417,7 @@ class SqliteStore(PaperStore):
             yield from itertools.chain(self._connection.execute(f"{read} {order}", parameters))
 
     def ids_named(self, digests: Iterable[int]) -> set[str]:
-        rows = self._in_parts("SELECT paper_id FROM names WHERE name IN ({})", digests)
-        return {paper_id for (paper_id,) in rows}
+        return {paper_id for (paper_id,) in self._in_parts("SELECT paper_id FROM names WHERE name IN ({})", digests)}
 
     def counts(self) -> Counts:
         return Counts(*self._all(_COUNTS)[0])

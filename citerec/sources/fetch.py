@@ -173,8 +173,7 @@ class Cut:
 
 def wanted_ids(path: Path) -> Ids:
     """The ids in a file, one a line; errors as for `raw_lines`."""
-    lines = (raw.decode("utf-8", "replace") for _, raw, _ in raw_lines(path))
-    return Ids(map(canonical_id, lines))
+    return Ids(canonical_id(raw.decode("utf-8", "replace")) for _, raw, _ in raw_lines(path))
 
 
 def library_entries(path: Path) -> list[Paper]:

@@ -199,8 +199,7 @@ class LookUp(ABC):
 
         Nothing but ids, title and first author are sent. Errors as for `search`.
         """
-        record = self.by_id(paper)
-        found = self.known_in([record])
+        found = self.known_in([self.by_id(paper)])
         if any(not paper.title or plain_title(one.paper.title) == plain_title(paper.title) for one in found):
             return found
         return [*found, *self.titled(paper)]
@@ -557,8 +556,7 @@ class ArxivSearch(LookUp):
 
     def by_id(self, paper: Paper) -> Mapping[str, Any] | None:
         """The preprint with the arXiv id of a paper, or with a DOI that arXiv gave."""
-        names = sorted(keys_of(paper))
-        own = next((name for name in names if name.startswith("arxiv:")), "").removeprefix("arxiv:")
+        own = next((name for name in sorted(keys_of(paper)) if name.startswith("arxiv:")), "").removeprefix("arxiv:")
         return next(iter(self.listed("query", {"id_list": own})), None) if own else None
 
     def notices_of(self, record: Mapping[str, Any]) -> Iterator[Notice]:

@@ -115,8 +115,7 @@ def fitted(groups: Sequence[Answers], others: Sequence[tuple[Floats, Floats]] = 
     }
     if others:
         events["about"] = ([one.evidence for one in groups] + [ours for ours, _ in others], [one for _, one in others])
-    fitted_curves = {name: _curve(curves, *of_event) for name, of_event in events.items()}
-    return curves.model_copy(update={"curves": fitted_curves})
+    return curves.model_copy(update={"curves": {name: _curve(curves, *sides) for name, sides in events.items()}})
 
 
 def _counts(answers: Floats) -> Floats:
@@ -147,10 +146,9 @@ def probabilities_of(curves: Curves, answers: Answers) -> Floats:
 
 def measured(probabilities: Floats, right: Flags) -> dict[str, dict[str, float]]:
     """How well the probabilities of each event of `EVENTS` fit some answers; both are (answers, 2)."""
-    of_events = [reliability(one, outcomes) for one, outcomes in zip(probabilities.T, right.T, strict=True)]
     return {
         event: {"n": one.n, **{name: round(getattr(one, name), 4) for name in ("right", "ece", "brier")}}
-        for event, one in zip(EVENTS, of_events, strict=True)
+        for event, one in zip(EVENTS, map(reliability, probabilities.T, right.T), strict=True)
     }
 
 

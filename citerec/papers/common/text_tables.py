@@ -42,8 +42,7 @@ def run(table: reproduce.Reproduction) -> None:
     metrics = open_metrics(**preset.arguments(names=names))
     # All tasks, as in the paper: a note says which of them a writer learned from.
     predictions = read_predictions(files, include_training_tasks=True)
-    used = preset.used(names=names)
-    results = evaluate_texts(predictions, *metrics, preset=used, on_progress=table.on_progress)
+    results = evaluate_texts(predictions, *metrics, preset=preset.used(names=names), on_progress=table.on_progress)
     _add_cells(table, results, runs)
     table.results, table.settings = {"texts": results}, results.record.settings
     table.notes += results.record.notes

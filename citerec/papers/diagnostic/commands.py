@@ -54,5 +54,4 @@ def hatten(
 
     defaults: dict[str, Any] = {"epochs": 5, "evaluations": 10, "learning_rate": 1e-4, "decay": DECAY, "first": True}
     settings = source.settings(Choice, HattenOptions, **defaults)
-    options = settings.of(HattenOptions, words=words)
-    tell(out, source.learn(train_hatten, settings, out, options), METRIC)
+    tell(out, source.learn(train_hatten, settings, out, settings.of(HattenOptions, words=words)), METRIC)

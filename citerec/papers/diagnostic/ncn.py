@@ -280,8 +280,7 @@ def words_of(text: str) -> list[str]:
 
 def names_of(authors: Iterable[str]) -> list[str]:
     """Authors by first initial and last name, in lower case, as in NCN's data."""
-    word_lists = map(words_of, authors)
-    return [f"{words[0][0]} {words[-1]}" if len(words) > 1 else words[0] for words in word_lists if words]
+    return [f"{words[0][0]} {words[-1]}" if len(words) > 1 else words[0] for words in map(words_of, authors) if words]
 
 
 @dataclass(frozen=True, slots=True)
