@@ -76,7 +76,7 @@ class Arxiv(Corpus):
         self.release(release)
         if self._is_file:
             return [RemoteFile(dataset, self._path.name, PAPERS, self.url_used)]
-        return self._months("ListRecords", self._identify("earliestDatestamp"), release)
+        return list(self._months("ListRecords", self._identify("earliestDatestamp"), release))
 
     def updates(self, since: str, _datasets: Sequence[str]) -> list[Update]:
         """What changed since a day, that day included."""
@@ -106,18 +106,16 @@ class Arxiv(Corpus):
             raise WebError(f"arXiv does not say its {what}", "Try again later.")
         return day
 
-    def _months(self, verb: str, begin: str, end: str) -> list[RemoteFile]:
+    def _months(self, verb: str, begin: str, end: str) -> Iterator[RemoteFile]:
         """A file for each month of the days from `begin` to `end`, both included."""
-        files = []
         first, last = date.fromisoformat(begin), date.fromisoformat(end)
         while first <= last:
             following = (first.replace(day=1) + timedelta(days=31)).replace(day=1)
             until = min(last, following - timedelta(days=1))
             query = {"verb": verb, "metadataPrefix": "arXiv", "from": first.isoformat(), "until": until.isoformat()}
             prefix, kind = ("", PAPERS) if verb == "ListRecords" else ("deleted-", DELETED)
-            files.append(RemoteFile("papers", f"{prefix}{first:%Y-%m}.jsonl", kind, f"{self._oai}?{urlencode(query)}"))
+            yield RemoteFile("papers", f"{prefix}{first:%Y-%m}.jsonl", kind, f"{self._oai}?{urlencode(query)}")
             first = following
-        return files
 
     def _page(self, query: str) -> Element:
         """The answer to some parameters."""
