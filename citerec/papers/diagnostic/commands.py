@@ -7,12 +7,7 @@ from cyclopts import Parameter
 from citerec.cli.learning import Finder, FromContexts, Out, OutOfIndex, recipe_of, tell
 
 
-def ncn(
-    *,
-    source: FromContexts,
-    system: Finder = "ncn",
-    out: OutOfIndex = None,
-) -> None:
+def ncn(*, source: FromContexts, system: Finder = "ncn", out: OutOfIndex = None) -> None:
     """Train the network of `ncn`, which ranks candidates by how well it could write their titles.
 
     It learns to write the title of the cited paper after a sentence, word by word, and needs no

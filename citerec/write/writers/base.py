@@ -79,11 +79,7 @@ def default_writer(kind: Kind) -> str:
 
 
 def open_writer(
-    name: str | None,
-    kind: Kind,
-    *,
-    device: str | None = None,
-    options: Mapping[str, Any] | None = None,
+    name: str | None, kind: Kind, *, device: str | None = None, options: Mapping[str, Any] | None = None
 ) -> Writer:
     """A writer by name.
 
