@@ -26,14 +26,7 @@ from citerec.corpus.citation_keys import check_key, cited_as, own_entry
 from citerec.drafts import Draft, Files, read_draft
 from citerec.drafts.base import Place, Source
 from citerec.drafts.bibliography import Bibliography, Entries, mended, read_entries
-from citerec.drafts.check import (
-    WRITING,
-    Finding,
-    Material,
-    Severity,
-    findings_of,
-    judgements,
-)
+from citerec.drafts.check import WRITING, Finding, Material, Severity, findings_of, judgements
 from citerec.drafts.filling import DraftHit, draft_hits, telling_words
 from citerec.drafts.latex import CITATIONS, input_path
 from citerec.drafts.matching import Match, match_entries
@@ -360,8 +353,7 @@ class Workbench:
             source, line = Source(view.path, view.text), _LINE.search(error.message)
             span = source.line_span(int(line[1]) if line else 1)
             return [Finding.at(source, span, "unreadable-draft", Severity.NOTE, error.message, error.remedy)]
-        found = findings_of(self._material(view, draft))
-        return found + list(self._suggestions(view))
+        return [*findings_of(self._material(view, draft)), *self._suggestions(view)]
 
     def suggest(self, view: View) -> None:
         """Looks for sentences that may want a citation, and for which the index has a likely paper."""
@@ -853,12 +845,7 @@ def _actions(ls: Server, view: View, params: types.CodeActionParams) -> list[typ
     unknown = [one for one in params.context.diagnostics if one.code == "key-unknown"]
     actions = [action for diagnostic in unknown for action in _key_actions(ls, view, diagnostic)]
     was_asked = params.context.trigger_kind != types.CodeActionTriggerKind.Automatic
-    return actions + _paper_actions(ls, view, params.range, any_sentence=was_asked and not actions)
-
-
-def _paper_actions(ls: Server, view: View, span: types.Range, *, any_sentence: bool) -> list[types.CodeAction]:
-    actions = []
-    for offer, changes, is_marked in _offers(ls, view, span, any_sentence=any_sentence):
+    for offer, changes, is_marked in _offers(ls, view, params.range, any_sentence=was_asked and not actions):
         told = "Cite" if is_marked else "Cite for this sentence"
         title = f"{told} {offer.key}: {shown(_title(offer.paper), _TITLE)}"
         actions.append(types.CodeAction(title, types.CodeActionKind.QuickFix, edit=ls.edit(changes)))
@@ -909,7 +896,6 @@ def _papers(ls: Server, view: View, span: types.Range) -> list[dict[str, Any]]:
 
 def _key_actions(ls: Server, view: View, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
     fix, actions, lines = types.CodeActionKind.QuickFix, [], ls.lines(view.path, view.text)
-    view_uri = ls.uri(view.path)
     key = view.text[lines.offset(diagnostic.range.start) : lines.offset(diagnostic.range.end)]
     offer = ls.offers.get((view.path, key)) or ls.bench.offer_of(view, key)
     if offer and offer.is_new:
@@ -917,7 +903,7 @@ def _key_actions(ls: Server, view: View, diagnostic: types.Diagnostic) -> list[t
         actions.append(types.CodeAction(f"Add the entry {key}", fix, [diagnostic], is_preferred=True, edit=edit))
     if ls.bench.services:
         title = f"Look up {shown(key, _TITLE)}, and add it"
-        look_up = types.Command(title, ADD_REFERENCE, arguments=[view_uri, key])
+        look_up = types.Command(title, ADD_REFERENCE, arguments=[ls.uri(view.path), key])
         actions.append(types.CodeAction(title, fix, [diagnostic], command=look_up))
     for near in difflib.get_close_matches(key, ls.bench.bibliography(view).entries, 3):
         edit = ls.edit({view.path: [types.TextEdit(diagnostic.range, near)]})
