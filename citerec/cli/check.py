@@ -11,7 +11,7 @@ from rich.text import Text
 
 from citerec.cli import options
 from citerec.cli.console import confirm, give, note, say
-from citerec.drafts import Draft, Files, read_draft
+from citerec.drafts import Files, read_draft
 from citerec.drafts.bibliography import Entries, Entry, Mending, draft_of, mend_entries, mended, read_entries
 from citerec.drafts.check import Finding, Material, Options, findings_by_entry, findings_of, sarif, selected
 from citerec.drafts.online import OnlineMatcher, OnlineSettings, verdicts_json
@@ -103,17 +103,15 @@ def check(
         raise UsageError("--fix asks; with --format give --fix=all")
     of_year = {} if year is None else {"year": year}
     chosen = Options(_codes(select) or None, _codes(ignore), online=online.online, support=support, **of_year)
-    files, is_bibliography = Files(encoding), file.suffix.lower() == ".bib"
-    named = bibs or ((file,) if is_bibliography else ())
-    draft = Draft("") if is_bibliography else read_draft(file, files)
-    named = named or draft.bibliographies
-    bibliography = read_entries(named, files) if named else None
-    if is_bibliography and bibliography:
-        draft = draft_of(bibliography)
+    files = Files(encoding)
+    read = None if file.suffix.lower() == ".bib" else read_draft(file, files)
+    named = bibs or (read.bibliographies if read else (file,))
+    bibliography = read_entries(named, files) if named else Entries()
+    draft = read or draft_of(bibliography)
     index_path = index_path or project_of(file).index_path
     opened = contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext()
     with opened as index, online.matcher(index) as matcher:
-        material = Material(draft, bibliography or Entries(), index, chosen, files, matcher)
+        material = Material(draft, bibliography, index, chosen, files, matcher)
         findings = findings_of(material)
         judged = material.judgements if support else []
     matches = matcher.matches if matcher and online.online else {}
@@ -126,12 +124,12 @@ def check(
         note(f"{title} failed for some entries: {error.message}.", style="yellow")
     if matches and not any(match.was_asked for match in matches.values()):
         note("No service answered for any entry. Is there a network?", style="yellow")
-    if bibliography is None and draft.cited:
+    if not named and draft.cited:
         note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
     if matcher is None and index_path is None and any(one.needs == "records" for one in selected(chosen)):
         note("Entries were not compared with records of their papers: give --online, or --index INDEX.")
     if fix:
-        _fix(files, findings_by_entry(material.bibliography.entries, findings), ask=fix == "ask")
+        _fix(files, findings_by_entry(bibliography.entries, findings), ask=fix == "ask")
     return int(any(strict or finding.severity != "note" for finding in findings))
 
 
