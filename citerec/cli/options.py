@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
 
@@ -231,8 +231,7 @@ class Limits:
     @property
     def filters(self) -> Filters:
         """The filters."""
-        own = (field.name for field in fields(Filters) if hasattr(self, field.name))
-        return Filters(**{name: getattr(self, name) for name in own})
+        return Filters(**asdict(self))
 
 
 @option_group
