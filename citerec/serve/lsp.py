@@ -962,10 +962,8 @@ def _uses(ls: Server, uri: str, position: types.Position) -> dict[Path, list[tup
         bibs = {path}
         key = next((one.paper_id for one, start, end in ls.entries(path) if start <= at <= end), "")
     found = defaultdict[Path, list[tuple[int, int]]](list)
-    views = [ls.view_of(one) for one in ls.documents() if key and is_draft(one)]
-    for view in views:
-        if bibs.isdisjoint(ls.bench.paths(view)):
-            continue
+    drafts = [ls.view_of(one) for one in ls.documents() if key and is_draft(one)]
+    for view in [one for one in drafts if not bibs.isdisjoint(ls.bench.paths(one))]:
         files = view.files()
         with contextlib.suppress(InputError):  # what is wrong with a draft is said there
             for one in ls.bench.draft(view).cited:
