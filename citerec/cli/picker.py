@@ -68,7 +68,6 @@ class _Picker:
     where: str
     sentence: tuple[str, str]
     papers: Sequence[DraftHit]
-    told: str
     at: int = 0
     is_open: bool = False
     marked: list[int] = field(default_factory=list)
@@ -185,7 +184,7 @@ def choose(
         marked: The numbers of those that are marked already.
         is_stale: Whether a file was saved, so that the papers may be others now; it is asked each second.
     """
-    picker = _Picker(where, sentence, papers, told, marked=[*marked])
+    picker = _Picker(where, sentence, papers, marked=[*marked])
     is_open = Condition(lambda: picker.is_open)
 
     def text(parts: Callable[[], StyleAndTextTuples]) -> Window:
@@ -203,7 +202,7 @@ def choose(
             ConditionalContainer(Window(height=1, char="─", style="class:rule"), filter=is_open),
             ConditionalContainer(text(picker.opened), filter=is_open),
             Window(),
-            text(lambda: [("class:dim", picker.told)]),
+            text(lambda: [("class:dim", told)]),
             text(lambda: _wrapped([("class:dim", _HELP)])),
         ]
     )
