@@ -185,10 +185,9 @@ def export(what: Annotated[str, Parameter(name="SET|FILE")], /, *, index: IndexP
     contexts = read_contexts(path, cited=True) if path.is_file() else sets.read_set(sets.find_set(what))
     if out.exists():
         raise InputError(f"{out} is there already", "Give another --out, or remove it.")
-    store = open_store(find_index(index))
     partial = beside(out, "writing")
     remove(partial)
-    with closing(store), write_failures(out):
+    with closing(open_store(find_index(index))) as store, write_failures(out):
         write_queries(partial, contexts, store.all_papers())
         partial.rename(out)
     say(f"{out}: the papers of the index as documents, contexts as queries.")

@@ -69,8 +69,7 @@ def _bibliography(folder: Path) -> str:
                 return named[0].relative_to(folder).as_posix()
         except (InputError, ValueError):
             continue
-    own = [path.name for path in files if path.suffix.lower() == ".bib"]
-    return own[0] if own else "refs.bib"
+    return next((path.name for path in files if path.suffix.lower() == ".bib"), "refs.bib")
 
 
 def _index(folder: Path) -> str:

@@ -112,8 +112,7 @@ def recommend(
             before = papers_of_index(entries, recommender.index)
             note(f"{recommender.path} has {len(before):,} of the {len(entries):,} papers that the draft cites.")
         named: dict[str, Any] = {"citing_id": citing, "citing_title": title}
-        order, folds = sort or "relevance", fold and form != "trec"
-        searched: dict[str, Any] = {"sort": order, "explain": explain, "fold": folds}
+        searched: dict[str, Any] = {"sort": sort or "relevance", "explain": explain, "fold": fold and form != "trec"}
         places: Sequence[Place] = draft.places
         if suggest:
             from citerec.drafts.suggest import suggestions

@@ -131,8 +131,7 @@ def tldr(
         anew: Write a TLDR even if the corpus has one.
     """
     writer = writing.opened("tldr")
-    place = find_index(index)
-    with contextlib.closing(manifest_and_store(place)[1]) as store:
+    with contextlib.closing(manifest_and_store(find_index(index))[1]) as store:
         papers = known_papers(store, paper_ids)
     tldrs = list(drafting.tldrs(papers, writer, rewrite=anew))
     parts = (Group(titled(one.paper), tldr_line(one), "") for one in tldrs)
