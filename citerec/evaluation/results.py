@@ -196,12 +196,10 @@ class Results:
         names = [column.name for column in self.columns]
         if self.of_texts:
             rows = pd.MultiIndex.from_arrays([self.classes[DATASET], self.items["context"]])
-            table = self.texts.pivot(index=["dataset", "task"], columns=["system", "metric"], values="value").reindex(
-                rows
-            )
+            values = self.texts.pivot(index=["dataset", "task"], columns=["system", "metric"], values="value")
+            table = values.reindex(rows)
             systems = dict.fromkeys([*self.record.systems, *self.texts["system"]])
-            columns = {system: [(system, name) for name in names] for system in systems}
-            return {system: table.reindex(columns=columns[system]).to_numpy(np.float64) for system in systems}
+            return {one: table.reindex(columns=[(one, name) for name in names]).to_numpy(np.float64) for one in systems}
         metrics = parse_metrics(names, self.record.k)
         return {name: measure(metrics, self.gold(name), self.record.k) for name in self.record.systems}
 
