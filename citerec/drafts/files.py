@@ -38,12 +38,6 @@ class _File:
     data: bytes = b""
     packed: Packed | None = None
 
-    def change(self, path: Path, start: int, end: int, new: str) -> None:
-        self.encoded(path, new)
-        self.text = self.text[:start] + new + self.text[end:]
-        if self.packed:
-            self.packed = self.packed.changed(start, end, new)
-
     def written(self, path: Path) -> bytes:
         """The bytes of the file as it is now."""
         return self.packed.data() if self.packed else self.encoded(path, self.text)
@@ -107,8 +101,11 @@ class Files:
         place = self._place(path)
         if not self.exists(path):
             self._files[place] = _File("", "", self._encoding or "utf-8")
-        self.text(path)  # it is read
-        self._files[place].change(place, start, end, new)
+        text, file = self.text(path), self._files[place]
+        file.encoded(place, new)  # if it can be
+        file.text = text[:start] + new + text[end:]
+        if file.packed:
+            file.packed = file.packed.changed(start, end, new)
 
     def state(self) -> State:
         """The texts as they are now, which `restore` takes back to."""

@@ -75,8 +75,7 @@ class Filling:
 
     def reload(self) -> bool:
         """Reads the draft and its bibliography again if others have saved one of them; whether they have."""
-        is_saved = self.files.reload()
-        if is_saved:
+        if is_saved := self.files.reload():
             self._read()
         return is_saved
 
