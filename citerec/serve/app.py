@@ -603,7 +603,10 @@ class Guard:
                 await (self._refusal(scope) or self._app)(scope, self._in_time(receive), send_secured)
             finally:
                 seconds = time.perf_counter() - begun
-                self._metrics.note(scope, status, seconds)
+                # The path of the route, not of the request: clients can make up any number of those.
+                route = getattr(scope.get("route"), "path", "other")
+                self._metrics.requests.labels(route, status).inc()  # a status of 0: no answer was begun
+                self._metrics.seconds.labels(route).observe(seconds)
                 fields = {"method": scope["method"], "path": scope["path"], "status": status, "seconds": seconds}
                 log.info("request", extra={"fields": fields})
 

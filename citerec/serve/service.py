@@ -21,7 +21,6 @@ from fastapi import Depends, Request, Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from pydantic import Field
-from starlette.types import Scope
 
 from citerec.drafts.online import OnlineSettings
 from citerec.errors import CiterecError, QueryError
@@ -249,13 +248,6 @@ class Metrics:
         )
         self._stages = histogram("citerec_stage_seconds", "Time of a stage.", ["stage"], buckets=(0.001, *_SECONDS))
         STAGE_WATCHERS.append(self.note_stage)
-
-    def note(self, scope: Scope, status: int, seconds: float) -> None:
-        """Counts and times a request that was answered; the status is 0 if no answer was begun."""
-        # The path of the route, not of the request: clients can make up any number of those.
-        route = getattr(scope.get("route"), "path", "other")
-        self.requests.labels(route, status).inc()
-        self.seconds.labels(route).observe(seconds)
 
     def note_stage(self, name: str, seconds: float) -> None:
         """Times a stage of a search."""
