@@ -18,7 +18,7 @@ from citerec.cli.console import end_of_check, give, note, parts_of, say, size_in
 from citerec.errors import IndexUnusableError, UsageError
 from citerec.evaluation.tables import Table, left, right
 from citerec.files.addresses import path_of
-from citerec.files.parallel import available_processors
+from citerec.files.parallel import Parallelism, available_processors
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.index.build import BuildOptions, add_to_index, build_index
@@ -114,6 +114,12 @@ class Building(Encoding):
         kind = self.read_as or ("csv" if any(".csv" in source.suffixes for source in sources) else "jsonl")
         return f"{kind}:{json.dumps(options.named_values(self.columns, 'FIELD=NAME'))}"
 
+    def how(
+        self, sources: tuple[Path, ...], workers: Parallelism, dense: DenseOptions | None, **more: Any
+    ) -> BuildOptions:
+        """How to read the sources, and build; `more` is what only a new index is given: its layout and its store."""
+        return BuildOptions(self.format_of(sources), self.max_bad, workers, self.citances, dense=dense, **more)
+
 
 def build(
     sources: tuple[options.Address, ...],
@@ -151,15 +157,7 @@ def build(
     settings = building.settings(DenseOptions, Layout, own=(*_OF_VECTORS, "engine", "url"))
     layout, dense = settings.of(Layout, engine=engine, url=url), building.dense(settings, wanted=True)
     with options.working(building.on, building.workers) as (parallelism, on_progress):
-        how = BuildOptions(
-            building.format_of(sources),
-            building.max_bad,
-            parallelism,
-            building.citances,
-            layout,
-            store=store,
-            dense=dense,
-        )
+        how = building.how(sources, parallelism, dense, layout=layout, store=store)
         build_index(sources, out, how, on_progress)
         train_queries(out, on_progress)
     say(*_parts_of(describe(out), "built"))
@@ -193,8 +191,7 @@ def add(
     before = Manifest.read(index)
     dense = building.dense(settings, before=generation_of(index) / DENSE)
     with options.working(building.on, building.workers) as (parallelism, on_progress):
-        how = BuildOptions(building.format_of(sources), building.max_bad, parallelism, building.citances, dense=dense)
-        after = add_to_index(sources, index, how, on_progress)
+        after = add_to_index(sources, index, building.how(sources, parallelism, dense), on_progress)
     if after == before:
         say(f"{index} is up to date: there is nothing new to read.")
     else:
