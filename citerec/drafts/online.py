@@ -46,22 +46,18 @@ from citerec.sources.look_up import Asking, LookUp, Manners, notice_kind, opened
 
 _IN_A_ROW = 2
 """Failures one after another after which a service is not asked any more."""
-_UNLISTED = frozenset(
-    names_in(
-        "booklet, dataset, electronic, manual, mastersthesis, misc, mvbook, online, patent, phdthesis, report,"
-        "software, standard, techreport, thesis, unpublished, webpage, www"
-    )
+_UNLISTED = names_in(
+    "booklet, dataset, electronic, manual, mastersthesis, misc, mvbook, online, patent, phdthesis, report,"
+    "software, standard, techreport, thesis, unpublished, webpage, www"
 )
 """Types of entries of which these services list few."""
 _PMID = re.compile(r"(?:pmid:\s*|https?://pubmed\.ncbi\.nlm\.nih\.gov/)(\d+)/?", re.IGNORECASE)
 _TYPE = re.compile(r"\s*@\s*(\w+)")
 _FIELDS_OF_NOTICES = ("OriginalPaperDOI", "RetractionNature", "RetractionDOI", "Title")
 _OF_VERDICTS = {"retracted": "retracted", "other-work": "identifier of another work", "not-found": "not found"}
-_FAULTS = frozenset(
-    names_in(
-        "authors-differ, authors-missing, authors-placeholder, doi-impossible, doi-unknown, newer-than-draft,"
-        "title-differs, two-works, venue-differs, venue-unknown, version-differs, year-differs"
-    )
+_FAULTS = names_in(
+    "authors-differ, authors-missing, authors-placeholder, doi-impossible, doi-unknown, newer-than-draft,"
+    "title-differs, two-works, venue-differs, venue-unknown, version-differs, year-differs"
 )
 
 
@@ -282,7 +278,7 @@ def verdict_of(match: Match, codes: Collection[str]) -> str:
     """What is said of an entry in all: of what was found, and the codes of its findings."""
     if said := next((name for code, name in _OF_VERDICTS.items() if code in codes), ""):
         return said
-    if not _FAULTS.isdisjoint(codes):
+    if any(code in codes for code in _FAULTS):
         return "differs"
     if match.paper is None:
         return "not checked"
