@@ -140,15 +140,11 @@ def _of_recommender(name: str, recommender: Recommender, conditions: Conditions,
     for part in in_order:
         for retriever, of_part in part.counts.items():
             counts.setdefault(retriever, Counter()).update(of_part)
-    calibration = recommender.calibration
+    calibration, settings = recommender.calibration, recommender.recipe.to_json()
+    cost = Cost.of([part.measured for part in in_order], conditions.pool.bytes)
     return Answered(
         hits_of([answer for part in in_order for answer in part.answers], conditions.years_of, name),
-        SystemRecord(
-            kind="citerec",
-            settings=recommender.recipe.to_json(),
-            digests=recommender.digests,
-            cost=Cost.of([part.measured for part in in_order], conditions.pool.bytes),
-        ),
+        SystemRecord(kind="citerec", settings=settings, digests=recommender.digests, cost=cost),
         remarks=recommender.remarks(counts),
         confidences=[one for part in in_order for one in part.confidences] if calibration else (),
         fitted_on=calibrated_on(calibration, recommender.path, recommender.recipe) if calibration else frozenset(),
