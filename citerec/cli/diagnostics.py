@@ -104,13 +104,7 @@ def label(
     read = intents_of(read_contexts(contexts, cited=True), tagger)
     model = spacy_model or families.installed_model()
     with progress_bar() as on_progress:
-        labelled = families.label_contexts(
-            read,
-            store,
-            model=model,
-            on_progress=lambda done: on_progress("labelling", done, len(read)),
-            **asdict(how),
-        )
+        labelled = families.label_contexts(read, store, model=model, on_progress=on_progress, **asdict(how))
     if labelled.outside == len(read):
         remedy = "Give the index of the corpus that they cite: --index"
         raise InputError(f"no cited paper of any context is in {path}", remedy)

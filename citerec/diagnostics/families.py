@@ -21,6 +21,7 @@ from citerec.contexts.topic import LeakRules, Topic, topics_of
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.files.parallel import in_parts
+from citerec.files.progress import Progress, no_progress
 from citerec.files.registry import Registry
 from citerec.records import MARKER, Context, Paper
 from citerec.settings import shipped
@@ -589,7 +590,7 @@ def label_contexts(
     model: str | None = None,
     field_shares: FieldShares = "corpus",
     conditions: bool = True,
-    on_progress: Callable[[int], None] = lambda _: None,
+    on_progress: Progress = no_progress,
 ) -> Labelled:
     """The contexts with their classes.
 
@@ -600,7 +601,7 @@ def label_contexts(
         model: Name or folder of a spaCy model; without one parts of speech stay unknown.
         field_shares: Whether the corpus decides which fields are small, or the benchmark's own list.
         conditions: Whether a context has a class only if the family's conditions hold.
-        on_progress: Called with the number of contexts done.
+        on_progress: Called as the work goes on.
 
     Raises:
         InputError: There is no such model.
@@ -612,7 +613,7 @@ def label_contexts(
         sentences = []
         for part in in_parts(read_sentences(contexts, model), _PART):
             sentences += part
-            on_progress(len(sentences))
+            on_progress("labelling", len(sentences), len(contexts))
     bounds = compute_bounds((sentence.length for sentence in sentences), census_of(store), field_shares)
     # The first citing sentence tells whether there are any; to count them reads the whole store.
     counting = any(family.on_the_spot for family in chosen) and next(store.searchable_citances(), None) is not None

@@ -155,12 +155,7 @@ def labelled_contexts(
     bounds, tagged_by = (of_set.bounds, of_set.spacy_model) if of_set else (None, None)
     if families:
         labelled = label_contexts(
-            contexts,
-            store,
-            families,
-            model=model,
-            conditions=conditions,
-            on_progress=lambda done: on_progress("labelling", done, len(contexts)),
+            contexts, store, families, model=model, conditions=conditions, on_progress=on_progress
         )
         kept = {**kept, **labelled.families}
         old = [context.labels if of_set else {} for context in contexts]
