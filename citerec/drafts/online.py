@@ -2,12 +2,13 @@
 
 import contextlib
 import csv
+import functools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field
 
@@ -43,6 +44,8 @@ from citerec.records import Known, Notice, Paper
 from citerec.retrieve.base import OpenIndex
 from citerec.settings import PartSettings
 from citerec.sources.look_up import Asking, LookUp, Manners, notice_kind, opened
+
+Answer = TypeVar("Answer")
 
 _IN_A_ROW = 2
 """Failures one after another after which a service is not asked any more."""
@@ -146,7 +149,7 @@ class OnlineMatcher:
         known: list[Known] = []
         was_asked, match = False, match_of(entry, papers)
         for service in self._services if is_listed(entry) else ():
-            found = self._ask(service, entry)
+            found = self._ask(service, functools.partial(service.known, entry))
             if found is None:
                 continue
             was_asked = True
@@ -158,27 +161,23 @@ class OnlineMatcher:
             match = replace(match, knows_venue=self._knows_venue(entry.venue or ""))
         return replace(match, was_asked=was_asked)
 
-    def _ask(self, service: LookUp, entry: Paper) -> list[Known] | None:
-        """What a service knows of an entry; None if it fails."""
+    def _ask(self, service: LookUp, ask: Callable[[], Answer]) -> Answer | None:
+        """What a service answers; None if it fails, or has failed in a row."""
         if self._in_a_row[service.title] >= _IN_A_ROW:
             return None
         try:
-            found = service.known(entry)
+            answer = ask()
         except ServiceError as error:
             self.failed[service.title] = error
             self._in_a_row[service.title] += 1
             return None
-        self._in_a_row[service.title] = 0
-        return found
+        if answer is not None:  # it knows of such things, and was asked
+            self._in_a_row[service.title] = 0
+        return answer
 
     def _knows_venue(self, name: str) -> bool | None:
         """Whether a service knows a venue; None if none could be asked."""
-        answers = []
-        for service in self._services:
-            try:
-                answers.append(service.has_venue(name) if self._in_a_row[service.title] < _IN_A_ROW else None)
-            except ServiceError as error:
-                self.failed[service.title] = error
+        answers = [self._ask(service, functools.partial(service.has_venue, name)) for service in self._services]
         said = [answer for answer in answers if answer is not None]
         return any(said) if said else None
 
