@@ -1,6 +1,7 @@
 """Training on the candidates of an index: a ranker (LambdaMART), and the weights of a fusion."""
 
 import contextlib
+import copy
 import functools
 import itertools
 import zipfile
@@ -16,6 +17,7 @@ import platformdirs
 
 from citerec.contexts.markers import marked
 from citerec.contexts.provenance import NOTHING, PROVENANCE, Provenance, digest, folded
+from citerec.contexts.topic import Topic
 from citerec.errors import InputError, SettingsError
 from citerec.evaluation.metrics import parse_metrics
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
@@ -25,10 +27,11 @@ from citerec.files.writing import Kind, writing_file
 from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST
 from citerec.recommend import Recommender
-from citerec.records import Context
+from citerec.records import Context, Filters
 from citerec.rerank import ltr
 from citerec.rerank.ltr import FEATURES, GROUPS, MODEL, PORTABLE, FeatureRows, LtrManifest, LtrReranker, started
 from citerec.retrieve.base import Candidates, Retriever
+from citerec.retrieve.dense import DenseRetriever, ProfileRetriever
 from citerec.retrieve.fusion import fuse
 from citerec.retrieve.words import WithheldCitances, WordsRetriever, withheld
 from citerec.settings import Amount, Positive, Share
@@ -102,21 +105,40 @@ def examples_of(
     ]
     work = functools.partial(_examples_of_part, recommender, min(depth, recommender.manifest.counts.papers), seed)
     tasks = list(in_parts(seen, _TASK))
-    parts: dict[int, list[Example]] = {}
+    parts: dict[int, dict[View, list[Example]]] = {}
     with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
         for number, examples in outcomes:
             parts[number] = examples
             on_progress(len(parts), len(tasks))
-    return [example for number in sorted(parts) for example in parts[number]]
+    views = sorted({view for view, _ in seen})
+    return [example for view in views for number in sorted(parts) for example in parts[number].get(view, ())]
+
+
+def kept_searches(retriever: Retriever) -> Retriever:
+    """A retriever by vectors that keeps what it found: in several views a context may have the same vector."""
+    if not isinstance(retriever, DenseRetriever | ProfileRetriever):
+        return retriever
+    kept: dict[tuple[Any, ...], Candidates] = {}
+
+    def search(topic: Topic, k: int, filters: Filters, prepared: npt.NDArray[np.float32]) -> Candidates:
+        key = k, filters, prepared.tobytes()
+        if key not in kept:
+            kept[key] = retriever.search(topic, k, filters, prepared)
+        return kept[key]
+
+    keeping = copy.copy(retriever)
+    keeping.search = search  # type: ignore[assignment, method-assign]
+    return keeping
 
 
 def _examples_of_part(
     recommender: Recommender, k: int, seed: int, part: Sequence[tuple[View, Context]]
-) -> list[Example]:
+) -> dict[View, list[Example]]:
     seen = defaultdict[View, list[Context]](list)
     for view, context in part:
         seen[view].append(context)
-    return [one for view in sorted(seen) for one in _examples_in(view, recommender, k, seed, seen[view])]
+    system = recommender.with_retrievers(kept_searches)
+    return {view: list(_examples_in(view, system, k, seed, contexts)) for view, contexts in seen.items()}
 
 
 def _examples_in(
