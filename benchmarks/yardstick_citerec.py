@@ -201,9 +201,10 @@ def check(draft: Path, bibliography: Path, index: Path) -> tuple[int, list[str]]
     """The exit code, and the findings of a draft as `code line`, in order."""
     named = ("--bib", bibliography, "--index", index, "--year", 2026, "--format", "json")
     ended = call("check", draft.name, *named, folder=draft.parent, check=False)
-    if not ended.output.startswith("["):
+    if not ended.output.startswith("{"):
         return ended.code, []
-    return ended.code, [f"{one['code']} {Path(one['path']).name}:{one['line']}" for one in json.loads(ended.output)]
+    findings = json.loads(ended.output)["findings"]
+    return ended.code, [f"{one['code']} {Path(one['path']).name}:{one['line']}" for one in findings]
 
 
 # Texts

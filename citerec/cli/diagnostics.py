@@ -100,6 +100,8 @@ def label(
     how = tuning.settings(LabelSettings).of(LabelSettings)
     path, place = find_index(index), sets.place_for(out)
     sets.SET.check_place(place)
+    if (place / sets.RESERVES).exists():
+        raise InputError(f"{place} is a set that was built, with its reserves", "Give another name: --out NAME")
     manifest, store = manifest_and_store(path)
     read = intents_of(read_contexts(contexts, cited=True), tagger)
     model = spacy_model or families.installed_model()

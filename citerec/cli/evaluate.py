@@ -200,13 +200,15 @@ def eval_text(
 
 def _what(identifiers: tuple[str, ...], set_name: str | None, contexts: Path | None) -> tuple[Any, tuple[str, ...]]:
     """What to measure on, and the names of the families."""
+    from citerec.diagnostics.families import FAMILIES
     from citerec.diagnostics.sets import DEFAULT_SET, parse_id
 
     parsed = [parse_id(identifier) for identifier in identifiers]
     families = tuple(family for _, family in parsed if family)
     sets = {name for name in (set_name, *(name for name, _ in parsed)) if name}
     if contexts is not None and sets:
-        raise UsageError("give one of --set and --contexts; with these, --diagnostic is the name of a family: location")
+        fault = f"--contexts has no sets, and {min(sets)} is no family of contexts"
+        raise UsageError(f"{fault}: give --set without --contexts, or one of {', '.join(FAMILIES)}")
     if len(sets) > 1:
         raise UsageError(f"one set at a time: {', '.join(sorted(sets))}")
     # A set and one of its families together mean the whole set.
@@ -215,13 +217,14 @@ def _what(identifiers: tuple[str, ...], set_name: str | None, contexts: Path | N
 
 def _named(systems: tuple[str, ...], runs: tuple[str, ...], settings: list[str]) -> "dict[str, System]":
     """The systems and runs, each with its name."""
+    from citerec.evaluation.systems import name_of
     from citerec.retrieve.run import Run
     from citerec.systems import Recipe
 
     if settings and not systems:
         raise UsageError("-c and --config go with --system only: name the system whose settings change")
     named: dict[str, Any] = {}
-    pairs: list[tuple[str, Any]] = [(Path(one).stem if one.endswith(".toml") else one, one) for one in systems]
+    pairs: list[tuple[str, Any]] = [(name_of(one), one) for one in systems]
     pairs += [(name or path.name.partition(".")[0], path) for name, path in map(options.named_file, runs)]
     for name, one in pairs:
         if name in named:

@@ -23,6 +23,7 @@ from citerec.drafts import Draft, Files, Place, check_places, draft_of_text, pla
 from citerec.drafts.bibliography import read_cited
 from citerec.errors import CiterecError, InputError, SettingsError, UsageError
 from citerec.files.progress import progress_bar
+from citerec.files.writing import apart
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Answer, Context, Filters, Paper
 from citerec.retrieve.base import Candidates
@@ -201,6 +202,8 @@ def run(
         form: A run, or a line of JSON for each context.
     """
     rules = SearchOptions(LeakRules(as_of_year=as_of_year))
+    if out:
+        apart(out, contexts)
     with opened(chosen, with_note=form != "json") as (recommender, _), progress_bar() as on_progress:
         read = list(read_contexts(contexts))
 

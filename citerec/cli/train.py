@@ -17,6 +17,7 @@ from citerec.cli.console import note, say, table_of
 from citerec.errors import UsageError
 from citerec.evaluation.tables import OverSeeds, Table, left, right
 from citerec.files.progress import progress_bar
+from citerec.files.writing import apart
 from citerec.index.manifest import DENSE, find_index, generation_of, trained_of
 from citerec.index.vectors import has_vectors
 from citerec.models.encoder import BY_MODEL, BY_TITLES
@@ -90,13 +91,15 @@ def fusion(
         metric: The metric to maximise.
         limit: Contexts to learn from, at most; a sample.
     """
+    if out is not None:
+        apart(out, contexts)
     with progress_bar() as on_progress:
         tuned = ranking.tune_fusion(
             contexts, find_index(index), system=system, metric=metric, limit=limit, on_progress=on_progress
         )
     scores = {f"{RETRIEVERS[name].label} alone": score for name, score in tuned.alone.items()}
     weights = " ".join(f"retrievers.{name}={weight:g}" for name, weight in tuned.recipe.retrievers.items())
-    scores |= {"as it is": tuned.before, f"best weights: {weights}": tuned.score}
+    scores |= {"as it is, but without feedback": tuned.before, f"best weights: {weights}": tuned.score}
     say(table_of([{f"{tuned.contexts:,} contexts": name, tuned.metric: score} for name, score in scores.items()]))
     if out is not None:
         ranking.write_recipe(tuned, out)

@@ -15,7 +15,7 @@ from citerec.contexts.read import read_contexts
 from citerec.corpus.reading import raw_lines
 from citerec.errors import InputError, ModelError
 from citerec.files.resume import hash_sample
-from citerec.files.writing import Kind
+from citerec.files.writing import Kind, apart
 from citerec.records import Context, citing_name
 from citerec.version import __version__
 
@@ -154,7 +154,7 @@ def split_contexts(
     Raises:
         SourceError: The file cannot be read.
         InputError: A size is neither a share nor a number, a line is not a context, a part that was asked for would be
-            empty, or something else is at `out`.
+            empty, or `path` or something else is at `out`.
         BuildError: The disk is full, or may not be written to.
     """
     for part, size in (("dev", dev), ("test", test)):
@@ -162,6 +162,8 @@ def split_contexts(
             message = f"--{part} {size:g} is neither a share such as 0.1 nor a number of contexts such as 500"
             raise InputError(message, "Give one of them.")
     SPLIT.check_place(out)
+    for part in PARTS:
+        apart(out / f"{part}.jsonl", path)
     of_lines = [_paper(context) for context in read_contexts(path)]
     places = _places(Counter(of_lines), {"test": test, "dev": dev}, seed)
     counts = {part: _counts([paper for paper in of_lines if places[paper] == part]) for part in PARTS}

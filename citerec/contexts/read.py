@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -105,15 +106,17 @@ def read_queries(queries: Path, qrels: Path | None = None) -> Iterator[Context]:
             left out.
     """
     judged = [qrels] if qrels else sorted(queries.glob("qrels/test.tsv")) or sorted(queries.glob("qrels/*.tsv"))
-    cited = defaultdict[str, list[str]](list)
+    cited, columns = defaultdict[str, list[str]](list), 0
     for path in judged:
         for place, number, raw in placed_lines(path, "a query, a paper and a grade"):
             query, *paper, grade = raw.decode("utf-8", "replace").split() or [""]
             is_grade = _GRADE.fullmatch(grade)
             if number == 1 and not is_grade:  # a header
                 continue
-            if not (paper and is_grade):
-                raise InputError(f"{place}: no judgement", "Write query, paper and grade, with a tab between them.")
+            columns = columns or len(paper)
+            if not (paper and is_grade) or len(paper) != columns:
+                remedy = "Write query, paper and grade on each line, or query, 0, paper and grade."
+                raise InputError(f"{place}: no judgement like those before", remedy)
             cited[query] += [paper[-1]] if int(grade) > 0 else []
     lines = placed_lines(queries / QUERIES if queries.is_dir() else queries, "a query")
     yield from _cited_contexts(((place, raw) for place, _, raw in lines), cited)
@@ -148,17 +151,22 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 def write_queries(folder: Path, contexts: Iterable[Context], papers: Iterable[Paper]) -> None:
     """Writes a new folder of BEIR that `read_queries` reads: papers are its documents, contexts its queries.
 
-    The text of a query has its `<REF>`; its metadata is the whole context.
+    The text of a query has its `<REF>`; its metadata is the whole context, and that of a document the rest of
+    the paper.
     """
     listed = list(contexts)  # first: what is wrong with them is said before anything is written
     (folder / "qrels").mkdir(parents=True)
-    documents = ({"_id": one.paper_id, "title": one.title, "text": one.abstract or ""} for one in papers)
-    write_records(folder / DOCUMENTS, documents)
+    write_records(folder / DOCUMENTS, map(_document, papers))
     queries = ({"_id": one.context_id, "text": one.text, "metadata": as_record(one)} for one in listed)
     write_records(folder / QUERIES, queries)
     pairs = (f"{one.context_id}\t{paper_id}\t1\n" for one in listed for paper_id in one.cited_ids)
     with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="") as file:
         file.writelines(["query-id\tcorpus-id\tscore\n", *pairs])
+
+
+def _document(paper: Paper) -> dict[str, Any]:
+    rest = {name: value for name, value in asdict(paper).items() if value and name not in ("title", "abstract")}
+    return {"_id": paper.paper_id, "title": paper.title, "text": paper.abstract or "", "metadata": rest}
 
 
 IRDS = "irds:"

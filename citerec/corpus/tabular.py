@@ -124,8 +124,10 @@ def _parse_row(header: list[str], cells: list[str] | str, raw: bytes) -> Paper:
 
 
 def parse_beir(record: Mapping[str, Any]) -> Paper:
-    """A paper from a document of BEIR: its `_id`, `title` and `text`."""
-    return parse_paper({"paper_id": record["_id"], "title": record.get("title"), "abstract": record["text"]})
+    """A paper from a document of BEIR: its `_id`, `title` and `text`; and the rest, if citerec wrote it as metadata."""
+    metadata = record.get("metadata")
+    rest = metadata if isinstance(metadata, dict) and "paper_id" in metadata else {}
+    return parse_paper({**rest, "paper_id": record["_id"], "title": record.get("title"), "abstract": record["text"]})
 
 
 def _renamed_json(names: Mapping[str, str]) -> Format:

@@ -29,7 +29,6 @@ from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import (
     DEFAULT_MODEL,
     FAMILIES,
-    HOW_TO_GET,
     families_named,
     installed_model,
     label_contexts,
@@ -149,9 +148,9 @@ def labelled_contexts(
     if any(family.needs_tagger for family in families) and model is None:
         model = DEFAULT_MODEL if source.families else installed_model()
         if model is None:
-            notes.append(
-                f"Parts of speech are not labelled: {DEFAULT_MODEL} is not installed. Get it with {HOW_TO_GET}"
-            )
+            missing = f"Parts of speech are not labelled: {DEFAULT_MODEL} is not installed."
+            get = f"`python -m spacy download {DEFAULT_MODEL}`"
+            notes.append(f"{missing} Get it with {get}, or label a set with another: citerec diagnostics label")
     bounds, tagged_by = (of_set.bounds, of_set.spacy_model) if of_set else (None, None)
     if families:
         labelled = label_contexts(
@@ -357,7 +356,9 @@ def _measured(
     # Probabilities are measured on contexts that they were not fitted on.
     fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one.context)) for one in conditions.topics], bool)
     if number := int((fitted & counted).sum()):
-        remarks.append(f"{name}: its calibration error leaves out {number:,} contexts on which it was calibrated")
+        remarks.append(
+            f"{name}: its calibration error leaves out {number:,} contexts of papers that it was calibrated on"
+        )
     ids = np.array([topic.context.context_id for topic in conditions.topics], dtype=object)
     rows = zip(ids, answered.confidences, counted & ~fitted, strict=bool(answered.confidences))
     confidences = [

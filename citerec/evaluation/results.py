@@ -342,8 +342,13 @@ class Results:
         """The scores over all items, or in each class of a family, as a table for LaTeX.
 
         The best is bold, brackets are 95 % intervals, † marks what differs significantly from the first system.
+
+        Raises:
+            InputError: There is no such family.
         """
         blocks = {block.name: block for block in tables.blocks(self)}
+        if family and family not in blocks:
+            raise InputError(f"these results have no family {family!r}", f"They have: {', '.join(blocks) or 'none'}.")
         return tables.to_latex(tables.block_table(self, blocks[family]) if family else tables.overall_table(self))
 
     def to_json(self) -> dict[str, Any]:

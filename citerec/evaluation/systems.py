@@ -240,8 +240,13 @@ def named(systems: Any) -> dict[str, System]:
     return by_name
 
 
+def name_of(system: str) -> str:
+    """The name of a system in results: its own, that of its TOML file, or with "-" where the path of a part has "/"."""
+    return Path(system).stem if system.endswith(".toml") else re.sub(r"[./\\]*[/\\]", "-", system).replace("+-", "+")
+
+
 def _name(system: System) -> str:
     if isinstance(system, str):
-        return Path(system).stem if system.endswith(".toml") else Path(system).name
+        return name_of(system)
     name = getattr(system, "name", None) or getattr(system, "__name__", None)
     return str(name or type(system).__name__.lower())

@@ -24,6 +24,13 @@ def beside(place: Path, what: str) -> Path:
     return place.parent / f".{place.name}.{what}"
 
 
+def apart(out: Path, source: Path) -> Path:
+    """Where a file is written, behind links; an InputError if that is the file that is read."""
+    if (place := out.resolve()) == source.resolve():
+        raise InputError(f"{out} is the file that is read", "Give another one to --out.")
+    return place
+
+
 def exchange(new: Path, place: Path) -> None:
     """Replaces a directory by a complete new one on the same disk."""
     recover(place)

@@ -322,7 +322,7 @@ class OpenIndex:
         """
         try:
             if not isinstance(candidates, Candidates):
-                candidates = Candidates.of(self.rows_for([one.paper_id for one in candidates]), candidates)
+                candidates = Candidates.of(self.rows_for([str(one.paper_id) for one in candidates]), candidates)
         except KeyError as error:
             raise SearchError(
                 f"the retriever {name} found {error.args[0]!r}, which is not in the index",

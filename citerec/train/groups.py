@@ -56,7 +56,7 @@ class Choice:
     Attributes:
         path: A file of contexts with cited papers or, for a writer, of tasks with targets.
         dev: Another file to measure on; by default a share of the (citing) papers of `path` is held out.
-        dev_share: That share.
+        dev_share: The share of the citing papers that is held out, 0 to 1.
         dev_limit: The largest number of contexts or tasks to measure on.
         limit: The largest number to learn from, sampled by the seed; by default all.
         seed: Seed of the samples.

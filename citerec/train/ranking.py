@@ -238,6 +238,9 @@ class LtrOptions:
 
     Attributes:
         system: The system whose candidates are ranked; its rerankers are left out.
+        rounds: The most trees.
+        leaves: The leaves of a tree, at most.
+        learning_rate: How much of a tree counts, 0 to 1.
         patience: Trees without a better ndcg@10 on dev after which it stops; None never stops.
         start: Weight of the fused score, as a share of the best one, to which the trees add while they learn.
         trust: How much of what they add counts afterwards, above 0 and at most 1: less on a corpus that they do not
@@ -468,6 +471,8 @@ def tune_fusion(
     lists = [dict[str, Candidates]() for _ in drawn]
     with Recommender.open(index, recipe) as whole:
         cited = [whole.index.rows.rows(context.cited_ids).tolist() for context in drawn]
+        if all(row < 0 for rows in cited for row in rows):
+            raise InputError(f"no cited paper of {contexts} is in {index}", "Give the index of the corpus: --index")
         k = min(depth, whole.manifest.counts.papers)
         for retriever in whole.retrievers:
             alone = Recommender(whole.index, {retriever.name: retriever})

@@ -21,7 +21,7 @@ from citerec.errors import InputError, SourceError, WriterError
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import digest_of, identity
 from citerec.files.text import names_in, one_line, printable, replaced
-from citerec.files.writing import beside, write_failures
+from citerec.files.writing import apart, beside, write_failures
 from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.anchors import UNKNOWN, marked, surnames
 from citerec.write.task_files import prediction_record, read_tasks, sentence_records, settings_record
@@ -429,9 +429,7 @@ def write_batch(
         WriterError: The writer cannot write.
         BuildError: The file cannot be written.
     """
-    out = out.resolve()  # a link is followed, not replaced
-    if out == path.resolve():
-        raise InputError(f"{out} holds the tasks themselves", "Give another file to --out.")
+    out = apart(out, path)  # a link is followed, not replaced
     whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
     writer.prepare(read_tasks(path))
     # A text of other settings is never continued.

@@ -91,7 +91,7 @@ def parse_task(
     for text in _texts(record, "input"):
         tagged = _TAGGED.fullmatch(text)
         parts[tagged[1] if tagged else ""].append((tagged[2] if tagged else text).strip())
-    if "source" in record:  # a paper in sentences, as in SciTLDR
+    if in_sentences := isinstance(record.get("source"), list):  # as in SciTLDR
         sentences = _texts(record, "source")
         sources = [replace(_source(" ".join(sentences), record), sentences=sentences, authors=(), extra={})]
         extra.pop("title", None)
@@ -103,7 +103,7 @@ def parse_task(
     if sources_needed and not any(source.text for source in sources):
         raise RecordError("input has no cited text to write from")
     return TextTask(
-        task_id=optional_id(record, "id") or ("source" in record and sources[0].paper_id) or default_id,
+        task_id=optional_id(record, "id") or (in_sentences and sources[0].paper_id) or default_id,
         sources=tuple(sources),
         citing=" ".join(parts["abs"]),
         before=" ".join(parts["ctx_b"]),

@@ -10,13 +10,14 @@ import ir_datasets
 import orjson
 import pytest
 
+from citerec import Index
 from citerec.contexts.read import ir_dataset, irds_folder, read_queries
 from citerec.diagnostics.sets import find_set, read_set
 from citerec.discourse.classifier import TAGGER_DIRECTORY, TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.errors import InputError
 from citerec.evaluation.evaluate import read_source
-from tests.conftest import DEMO, Citerec, write_lines
+from tests.conftest import DEMO, ROOT, Citerec, write_lines
 from tests.discourse.toy import sentences
 from tests.e2e.test_cli import one_line
 
@@ -112,11 +113,40 @@ def test_bad_contexts_and_runs(citerec_here: Citerec, indexed: Path) -> None:
         (["--system", "bm25", "--run", "bm25=x.trec"], ["two systems are called 'bm25'", "--run NAME=FILE"]),
         (["--diagnostic", "demo/location", "--set", "other"], ["one set at a time"]),
         (["--out", "indexes"], ["indexes exists and is no folder of results"]),
+        (["--contexts", "x.trec", "--diagnostic", "nothing"], ["nothing is no family of contexts", "location"]),
+        (["--contexts", "topics.tsv", "--qrels", "qrels.txt"], ["line 2: no judgement like those before"]),
     ],
 )
 def test_wrong_arguments(citerec_here: Citerec, indexed: Path, arguments: list[str], parts: list[str]) -> None:
     (indexed / "x.trec").write_text("demo-001-1 Q0 900000001 1 2.0 x\n")
+    (indexed / "topics.tsv").write_text("q1\tHelices <REF>.\nq2\tTrees <REF>.\n")
+    (indexed / "qrels.txt").write_text("q1 0 900000001 1\nq2 0 900000002\n")
     one_line(citerec_here("eval", *arguments), 2, *parts)
+
+
+def test_what_is_read_or_was_built_is_not_written_over(citerec_here: Citerec, indexed: Path) -> None:
+    contexts = (DEMO / "contexts.jsonl").read_bytes()
+    (indexed / "mine.jsonl").write_bytes(contexts)
+    for arguments in (
+        ("run", "mine.jsonl", "--out", "mine.jsonl"),
+        ("train", "fusion", "--contexts", "mine.jsonl", "--out", "./mine.jsonl"),
+    ):
+        one_line(citerec_here(*arguments), 2, "mine.jsonl is the file that is read")
+    assert (indexed / "mine.jsonl").read_bytes() == contexts
+    citerec_here("contexts", "split", "mine.jsonl", "--out", "parts", code=0)
+    train = (indexed / "parts" / "train.jsonl").read_bytes()
+    one_line(citerec_here("contexts", "split", "parts/train.jsonl", "--out", "parts"), 2, "is the file that is read")
+    assert (indexed / "parts" / "train.jsonl").read_bytes() == train
+    citerec_here("diagnostics", "label", "mine.jsonl", "--out", "built", code=0)
+    (indexed / "diagnostics" / "built" / "reserves.jsonl").touch()
+    one_line(citerec_here("diagnostics", "label", "mine.jsonl", "--out", "built"), 2, "is a set that was built")
+
+
+def test_a_trained_part_is_measured_by_its_folder(citerec_here: Citerec, indexed: Path) -> None:
+    shutil.copytree(ROOT / "indexes" / "ranker", indexed / "models" / "mine")
+    named = ("--contexts", DEMO / "contexts.jsonl", "--system", "bm25+models/mine", "--out", "results")
+    citerec_here("eval", *named, code=0)
+    assert "bm25+models-mine" in citerec_here("report", "results", code=0).stdout
 
 
 def test_intents_that_contexts_lack_are_given_by_a_tagger(citerec_here: Citerec, indexed: Path) -> None:
@@ -144,6 +174,10 @@ def test_a_set_is_written_as_a_folder_of_beir_and_measured_there(citerec_here: C
             "eval", *what, "--index", f"indexes/{index}", "--system", "bm25", "--diagnostic", "location", code=0
         )
         for what, index, family in (((), "demo", "location"), (("--contexts", "beir"), "beir", "location"))
+    ]
+    demo, again = (Index(indexed / "indexes" / name) for name in ("demo", "beir"))
+    assert [(one.paper_id, one.year, one.authors) for one in again] == [
+        (one.paper_id, one.year, one.authors) for one in demo
     ]
     first, second = (re.search(r"^middle .*$", one.stdout, re.MULTILINE) for one in measured)
     assert first and second and first[0] == second[0]

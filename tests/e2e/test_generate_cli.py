@@ -82,9 +82,11 @@ def test_bad_input_is_one_line(citerec_here: Citerec, demo_index: Path, tmp_path
     one_line(citerec_here("write", *citation, "--writer", "ext-oracle", "--index", demo_index), 1, "needs a target")
     write_lines(tmp_path / "bad.jsonl", [{"target": "x"}])
     write_lines(tmp_path / "good.jsonl", [{"input": ["Trees fall."]}])
+    write_lines(tmp_path / "contexts.jsonl", [{"text": "Trees fall <REF>.", "cited_ids": [1], "source": "s2orc"}])
     for name, out, said in [
         ("bad.jsonl", "out.jsonl", "line 1: input has no cited text"),
-        ("good.jsonl", "good.jsonl", "holds the tasks themselves"),
+        ("good.jsonl", "good.jsonl", "is the file that is read"),
+        ("contexts.jsonl", "out.jsonl", "line 1: input has no cited text"),
     ]:
         one_line(citerec_here("write", "batch", name, "--writer", "lead", "--out", out), 2, said)
     assert not (tmp_path / "out.jsonl").exists()
