@@ -97,8 +97,12 @@ def spans_of(cell: Any, column: Column) -> tuple[Span, ...]:
     return ((cell if isinstance(cell, str) else format(cell, column.format), ""),)
 
 
-def to_rich(table: Table, *, intervals: bool = True) -> "RichTable":
-    """A table for a terminal. Its texts are not read as markup."""
+def to_rich(table: Table, *, narrow: bool = False) -> "RichTable":
+    """A table for a terminal. Its texts are not read as markup.
+
+    A `narrow` one has a line for each word of a heading, and intervals below their figures.
+    """
+    from rich.cells import cell_len
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -106,18 +110,27 @@ def to_rich(table: Table, *, intervals: bool = True) -> "RichTable":
     for column in table.columns:
         wraps = column.align == "left" if column.wrap is None else column.wrap
         style = _STYLES.get(column.style, "")
-        grid.add_column(Text(column.heading), justify=column.align, style=style, no_wrap=not wraps, overflow="fold")
+        heading = re.sub(" (?=[A-Za-z])", "\n", column.heading) if narrow else column.heading
+        grid.add_column(Text(heading), justify=column.align, style=style, no_wrap=not wraps, overflow="fold")
     for row in table.rows:
         of_cells = (spans_of(cell, column) for cell, column in zip(row, table.columns, strict=True))
-        shown = ([one for one in spans if intervals or one[1] != "interval"] for spans in of_cells)
-        grid.add_row(*(Text.assemble(*((text, _STYLES.get(style, "")) for text, style in spans)) for spans in shown))
+        grid.add_row(*(Text.assemble(*(_part(span, narrow=narrow) for span in spans)) for spans in of_cells))
+    for made in grid.columns:
+        if made.no_wrap:  # or rich would cut what does not fit
+            lines = [line for text in (made.header, *made.cells) for line in str(text).split("\n")]
+            made.min_width = max(map(cell_len, lines))
     return grid
+
+
+def _part(span: Span, *, narrow: bool) -> tuple[str, str]:
+    text, style = span
+    return f"\n{text.strip()}" if narrow and style == "interval" else text, _STYLES.get(style, "")
 
 
 def show(console: "Console", table: Table, *, whole: bool = False) -> None:
     """Prints a table.
 
-    A `whole` one is not wrapped in a pipe, and loses its intervals in a terminal that is too narrow for it.
+    A `whole` one is not cut: in a terminal that has too few columns it is made narrow, and then the terminal wraps it.
     """
     from rich.text import Text
 
@@ -125,10 +138,12 @@ def show(console: "Console", table: Table, *, whole: bool = False) -> None:
         console.print(Text(table.title, "bold"))
     grid = to_rich(table)
     if whole:
-        width = console.measure(grid, options=console.options.update(max_width=_WIDEST)).maximum
-        if not console.is_terminal:
-            console.width = max(console.width, width)
-        grid = to_rich(table, intervals=width <= console.width)
+        widest = console.options.update(max_width=_WIDEST)
+        least = width = console.measure(grid, options=widest).maximum
+        if console.is_terminal and width > console.width:
+            grid = to_rich(table, narrow=True)
+            least = console.measure(grid, options=widest).minimum
+        console.width = max(console.width, least)
     console.print(grid)
     for note in table.footnotes:
         console.print(note, style="dim", markup=False)

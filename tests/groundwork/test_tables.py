@@ -41,10 +41,18 @@ def test_a_terminal_shows_values_as_their_columns_say_and_no_markup(table: Table
     assert lines[4] == "*"
 
 
-def test_a_narrow_terminal_gets_no_intervals_and_a_pipe_all_of_it() -> None:
-    table = Table(right("mrr"), [[Cell(0.5, (("0.5", ""), (" [.4 .6]", "interval")))]])
-    assert "[.4 .6]" not in printed(table, width=5, force_terminal=True)
-    assert "[.4 .6]" in printed(table, width=5, force_terminal=False)
+def test_a_narrow_terminal_gets_intervals_below_figures_and_a_pipe_wide_lines() -> None:
+    table = Table(
+        [*left("a"), *right("peak memory")], [["words of a text", Cell(0.5, (("0.5", ""), (" [.4 .6]", "interval")))]]
+    )
+    shown = re.sub(r"\x1b\[\d+m", "", printed(table, width=20, force_terminal=True))
+    assert [line.split() for line in shown.splitlines()] == [
+        ["peak"],
+        ["a", "memory"],
+        ["words", "of", "a", "0.5"],
+        ["text", "[.4", ".6]"],
+    ]
+    assert "0.5 [.4 .6]" in printed(table, width=5, force_terminal=False)
 
 
 def test_html_escapes_whatever_stands_there(table: Table) -> None:
