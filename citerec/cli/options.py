@@ -345,9 +345,14 @@ def intents_of(contexts: Iterable[Context], tagger: str | None) -> list[Context]
     """The contexts, those without an intent with that of a tagger, if one is given."""
     if tagger is None:
         return list(contexts)
+    from citerec.diagnostics.families import strata
     from citerec.discourse.tagger import open_tagger, with_intents
 
-    return with_intents(contexts, open_tagger(tagger))
+    opened = open_tagger(tagger)
+    intents = {spelling for spellings in strata()["intent"].values() for spelling in spellings}
+    if intents.isdisjoint(map(str.casefold, opened.labels)):
+        raise UsageError(f"{tagger} tags no intents of citations; its labels are {', '.join(opened.labels)}")
+    return with_intents(contexts, opened)
 
 
 def refuse_without(option: str, value: object, **others: object) -> None:
