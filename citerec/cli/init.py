@@ -44,7 +44,7 @@ def init(folder: Annotated[Path, Parameter(show_default=False)] = Path(), /) -> 
         f"bib = {json.dumps(bib)}" if bib else '# bib = "refs.bib"',
         f"index = {json.dumps(index)}" if index else '# index = "indexes/mine"',
         f"keys = {json.dumps(keys or DEFAULT_PATTERN)}",
-        "# Further marks of places, as regular expressions: marks = ['\\\\?\\\\?\\\\?', 'CITE-ME']",
+        "# Further marks of places, as regular expressions: marks = ['\\?\\?\\?', 'CITE-ME']",
     ]
     write_bytes(place, "".join(f"{line}\n" for line in lines).encode())
     say(f"{place} is written.")

@@ -164,7 +164,8 @@ class _File:
 
     def inherit(self, entry: _Block) -> None:
         """Gives an entry the fields that it has from the entry named by its `crossref`, if it names one."""
-        if parent := self._fields_by_key.get(entry.fields.get("crossref", "").strip()):
+        named = entry.fields.get("crossref", "").strip()
+        if named and (parent := self._fields_by_key.get(named)):
             inherited = {"booktitle": parent.get("booktitle") or parent.get("title", "")}
             inherited |= {name: parent[name] for name in ("year", "date", "publisher", "series") if name in parent}
             added = {name: value for name, value in inherited.items() if name not in entry.fields}

@@ -25,7 +25,9 @@ _CITES = names_in(
     "footcite, footcitetext, smartcite, supercite, fullcite, onlinecite, citen, shortcite, newcite, citeasnoun,"
     "possessivecite, citeA, citeNP"
 )
-CITATIONS = frozenset(_CITES) | {name[0].upper() + name[1:] for name in _CITES}
+_SEVERAL = names_in("cites, parencites, textcites, autocites, footcites, smartcites, supercites")
+"""Those of biblatex that have several groups of keys, each with its notes."""
+CITATIONS = frozenset(case for name in (*_CITES, *_SEVERAL) for case in (name, name[0].upper() + name[1:]))
 """The commands that cite, without their backslash and star."""
 
 _NOTES = frozenset({"todo", "TODO", "note", "fixme", "hl", "marginpar", "marginnote"})
@@ -53,6 +55,9 @@ _SPOKEN = (
     ("textcite", "parencite", re.compile(r"\\(?:textcite|parencite|autocite)\b|\{biblatex\}")),
     ("citet", "citep", re.compile(r"\\cite[tp]\*?[\[{]|\{natbib\}")),
 )
+_RAW = ("url", "href", "path", "nolinkurl", "lstinline")
+_ADDRESS = re.compile(r"\*?\s?(?:\[[^\[\]]{0,500}\])?(?:\{(?:[^{}]|\{[^{}]{0,1000}\}){0,5000}\}|([^\w\s{*])[^\n]*?\1)")
+_KEY_GROUPS = re.compile(r"\*?(?:\s?\([^(){}]{0,500}\)){0,2}(?:(?:\s?\[[^\[\]{}]{0,500}\]){0,2}\s?\{[^{}]{0,5000}\})+")
 _DEEPEST = 8  # files within files
 _TO_TEXT = LatexNodes2Text()
 _BEGIN = re.compile(r"^[^%\n]*?\\begin\{document\}", re.MULTILINE)
@@ -190,14 +195,18 @@ class _Reader:
 
     def _citation(self, node: Any) -> None:
         self._keys(node, shown=True)
-        listed, groups = _argument(node), _groups(node)
+        groups = _groups(node)
+        group = next(
+            (one for one in groups if any(map(is_missing, _content(one).split(",")))), groups[-1] if groups else None
+        )
+        listed = _content(group) if group else ""
         keys = listed.split(",")
         missing = [at for at, key in enumerate(keys) if is_missing(key)]
         if len(missing) < len(keys):
             self._writer.commands[node.macroname] += 1
-        if not missing or not groups:  # without groups: \cite at the end of a file
+        if not missing or group is None:  # without groups: \cite at the end of a file
             return
-        start, end, inner = node.pos, node.pos + node.len, groups[-1].pos + 1
+        start, end, inner = node.pos, node.pos + node.len, group.pos + 1
         before = "".join(f"{key}," for key in keys[: missing[0]])
         after = "".join(f",{key}" for key in keys[missing[0] :] if not is_missing(key))
         text = self._source.text
@@ -206,7 +215,8 @@ class _Reader:
 
     def _keys(self, node: Any, *, shown: bool) -> None:
         """Adds the keys that a citation cites."""
-        keys = [key for key in names_in(_argument(node)) if _KEY.fullmatch(key) and key != "*" and not is_missing(key)]
+        listed = names_in(",".join(map(_content, _groups(node))))
+        keys = [key for key in listed if _KEY.fullmatch(key) and key != "*" and not is_missing(key)]
         if keys:
             text = f"\\cite{{{','.join(keys)}}}" if shown else ""
             self._writer.add(self._source.citation(keys, node.pos, node.pos + node.len, text))
@@ -250,7 +260,12 @@ def _groups(node: Any) -> list[Any]:
 def _argument(node: Any) -> str:
     """The source of the last argument in braces, without these; empty if there is none."""
     groups = _groups(node)
-    return str(groups[-1].latex_verbatim()).removeprefix("{").removesuffix("}") if groups else ""
+    return _content(groups[-1]) if groups else ""
+
+
+def _content(group: Any) -> str:
+    """The source of a group, without its braces."""
+    return str(group.latex_verbatim()).removeprefix("{").removesuffix("}")
 
 
 def _as_text(node: Any) -> str:
@@ -266,12 +281,31 @@ def _commands() -> Any:
     """The commands that pylatexenc knows, and those of citations, notes and listings."""
     logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
     database = walked.get_default_latex_context_db()
-    macros = [MacroSpec(name, "*[[{") for name in sorted(CITATIONS)]
+    macros = [MacroSpec(name, args_parser=_Matching(_ADDRESS)) for name in _RAW]
+    for name in sorted(CITATIONS):
+        has_several = name.lower() in _SEVERAL
+        macros.append(MacroSpec(name, args_parser=_Matching(_KEY_GROUPS)) if has_several else MacroSpec(name, "*[[{"))
     macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title", "addbibresource"})]
     macros += [MacroSpec(name, "{") for name in sorted(_INPUTS | {"bibliography", "addglobalbib", "nocite"})]
     listings = [EnvironmentSpec(name, args_parser=_Listing(name)) for name in _VERBATIM]
     database.add_context_category("citerec", macros=macros, environments=listings, prepend=True)
     return database
+
+
+class _Matching:
+    """Takes what a pattern matches for the arguments of a command: an address, or groups of keys with notes."""
+
+    argspec = ""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+
+    def parse_args(self, w: Any, pos: int, parsing_state: Any = None) -> tuple[Any, int, int]:  # noqa: ARG002 - pylatexenc names it
+        match = self._pattern.match(w.s, pos)
+        end, groups = match.end() if match else pos, []
+        if self._pattern is _KEY_GROUPS:
+            groups = [w.get_latex_braced_group(at)[0] for at in range(pos, end) if w.s[at] == "{"]
+        return ParsedMacroArgs(argnlist=groups), pos, end - pos
 
 
 class _Listing:
