@@ -574,12 +574,7 @@ class Index:
             self.manifest = remove_papers(file, self.path, on_progress)
 
     def encode(
-        self,
-        model: str = "",
-        *,
-        parallelism: Parallelism = HERE,
-        on_progress: Progress = no_progress,
-        **options: Any,
+        self, model: str = "", *, parallelism: Parallelism = HERE, on_progress: Progress = no_progress, **options: Any
     ) -> None:
         """Makes a vector of each paper, so that it is found by meaning too.
 

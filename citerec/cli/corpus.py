@@ -136,11 +136,7 @@ def get(
 
 
 def update(
-    folder: Path,
-    /,
-    *,
-    index_path: Annotated[Path | None, Parameter(name="--index")] = None,
-    server: Server = Server(),
+    folder: Path, /, *, index_path: Annotated[Path | None, Parameter(name="--index")] = None, server: Server = Server()
 ) -> None:
     """Bring a fetched corpus up to date with the newest release of its source.
 

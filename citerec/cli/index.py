@@ -163,13 +163,7 @@ def build(
     say(*_parts_of(describe(out), "built"))
 
 
-def add(
-    index: _ToChange,
-    sources: tuple[options.Address, ...] = (),
-    /,
-    *,
-    building: Building = Building(),
-) -> None:
+def add(index: _ToChange, sources: tuple[options.Address, ...] = (), /, *, building: Building = Building()) -> None:
     """Add the papers of SOURCES to INDEX, or update them.
 
     Papers are matched by id; of two records the later one counts. The result is that of a build from all sources
@@ -241,11 +235,7 @@ def enrich(
 
 
 def remove(
-    index: _ToChange,
-    ids: tuple[str, ...] = (),
-    /,
-    *,
-    ids_file: Annotated[options.File, Parameter(name="--ids")] = None,
+    index: _ToChange, ids: tuple[str, ...] = (), /, *, ids_file: Annotated[options.File, Parameter(name="--ids")] = None
 ) -> None:
     """Remove the papers with some ids from INDEX.
 

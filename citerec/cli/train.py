@@ -107,10 +107,7 @@ def fusion(
 
 
 def confidence(
-    *,
-    contexts: _Contexts,
-    chosen: options.Searching = options.Searching(),
-    limit: options.Count = 5000,
+    *, contexts: _Contexts, chosen: options.Searching = options.Searching(), limit: options.Count = 5000
 ) -> None:
     """Calibrate how sure a system is of its answers: its verdicts, and `recommend --min-confidence`.
 

@@ -222,11 +222,7 @@ class Check:
 
 
 def check(
-    severity: Severity,
-    summary: str,
-    *,
-    needs: _Needs = "",
-    by_default: bool = True,
+    severity: Severity, summary: str, *, needs: _Needs = "", by_default: bool = True
 ) -> Callable[[Callable[[Material], Problems]], Check]:
     """A decorator that makes a check of a function: `key_unknown` becomes the check `key-unknown`."""
     return lambda tell: Check(tell.__name__.replace("_", "-"), severity, summary, tell, needs, by_default)

@@ -296,11 +296,7 @@ def evaluate(
         counted = ~outside if missing == "skip" else np.ones_like(outside)
         ids = frozenset(context.context_id for context in of_set)
         pool = Pool(
-            path=str(path),
-            engine=manifest.engine,
-            fingerprint=manifest.fingerprint,
-            papers=papers,
-            bytes=size_of(path),
+            path=str(path), engine=manifest.engine, fingerprint=manifest.fingerprint, papers=papers, bytes=size_of(path)
         )
         shared = Conditions(topics, ids, pool, store.years, rules, k, parallelism, on_progress)
         cited = cited_papers(topics, years, rules)

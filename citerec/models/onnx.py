@@ -88,13 +88,7 @@ def concurrent_calls() -> int:
 
 
 def exported(
-    load: Callable[[], Exportable],
-    run: Run,
-    identity: str,
-    *,
-    inputs: Sequence[str],
-    output: str,
-    bits: Bits,
+    load: Callable[[], Exportable], run: Run, identity: str, *, inputs: Sequence[str], output: str, bits: Bits
 ) -> Path:
     """A model as an ONNX file; made once, then kept in the user's cache folder.
 
