@@ -20,6 +20,7 @@ from citerec.drafts.support import SUPPORTS, Judgement
 from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in
+from citerec.files.writing import apart
 from citerec.retrieve.base import OpenIndex
 
 _Codes = Annotated[tuple[str, ...], Parameter(metavar="CODE")]
@@ -106,6 +107,8 @@ def check(
     files = Files(encoding)
     read = None if file.suffix.lower() == ".bib" else read_draft(file, files)
     named = bibs or (read.bibliographies if read else (file,))
+    if out:
+        apart(out, file, *named)
     bibliography = read_entries(named, files) if named else Entries()
     draft = read or draft_of(bibliography)
     index_path = index_path or project_of(file).index_path

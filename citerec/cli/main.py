@@ -217,8 +217,8 @@ _MOVED = {
 """What was renamed while citerec was not released: old → new; commands, then options of one command, and of all."""
 
 
-_VALUES = (("fill", "--yes", "sure"), ("check", "--fix", "ask"))
-"""Options whose value may be left out, with what it is then."""
+_VALUES = (("fill", "--yes", ("sure", "likely", "any")), ("check", "--fix", ("ask", "all")))
+"""Options whose value may be left out, with their values: the first one is meant then."""
 
 
 def main() -> None:
@@ -232,9 +232,10 @@ def main() -> None:
 
 
 def _run(tokens: list[str]) -> int:
-    for command, option, value in _VALUES:
+    for command, option, values in _VALUES:
         if tokens[:1] == [command]:
-            tokens = [f"{option}={value}" if token == option else token for token in tokens]
+            pairs = zip(tokens, [*tokens[1:], ""], strict=True)
+            tokens = [f"{option}={values[0]}" if one == option and after not in values else one for one, after in pairs]
     try:
         _add_commands(tokens)
         code = cli(tokens)

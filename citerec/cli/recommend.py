@@ -103,6 +103,8 @@ def recommend(
     if sort not in (None, "relevance") and min_confidence is not None:
         raise UsageError("--min-confidence does not go with --sort")
     draft = _draft(sentence, file, encoding, needs_place=not suggest)
+    if out:
+        apart(out, file, cited)
     of_index = {"citing": citing, "cited": cited, "sort": sort}
     with opened(chosen, min_confidence, file, with_note=form != "json", **of_index) as (recommender, _):
         if citing and not recommender.store.papers([citing]):
@@ -121,7 +123,7 @@ def recommend(
             found = suggestions(draft, recommender, Files(encoding), before, k=1, filters=limits.filters, **named)
             contexts, places = [one.answer.context for one in found], [one.place for one in found]
         else:
-            contexts = draft.contexts(recommender.store, before, **named)
+            contexts = draft.contexts(recommender.store, before, are_in_text=False, **named)
         answers = [recommender.search(context, k, limits.filters, **searched) for context in contexts]
         if min_confidence is not None:
             answers = [answer.if_sure(min_confidence) for answer in answers]

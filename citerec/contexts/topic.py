@@ -282,6 +282,7 @@ def contexts_of_draft(
     store: PaperStore,
     cited: Mapping[str, str] | None = None,
     *,
+    are_in_text: bool = False,
     citing_id: str | None = None,
     citing_title: str | None = None,
 ) -> list[Context]:
@@ -294,6 +295,7 @@ def contexts_of_draft(
         text: The draft.
         store: The papers.
         cited: Ids of papers that it cites already, by citation key.
+        are_in_text: Whether these are only named so: each counts where the text has cited it, not everywhere.
         citing_id: The paper that is written, if the store has it; it is never among what it cites.
         citing_title: Its title, if not.
     """
@@ -302,14 +304,15 @@ def contexts_of_draft(
     ids = {mention.key for mention in keys if not (mention.in_brackets and mention.key.isdecimal())}
     named = {**{key: key for key in store.papers(ids, texts=False)}, **(cited or {})}
     cites = [(one.start, paper_id) for one in keys if (paper_id := named.get(one.key)) and paper_id != citing_id]
-    # What the text cites counts from there on, the rest of the list everywhere.
-    others = {paper_id for _, paper_id in cites} | {citing_id}
+    others = {citing_id, *(paper_id for _, paper_id in cites if are_in_text)}
     listed = dict.fromkeys(paper_id for paper_id in (cited or {}).values() if paper_id not in others)
     places = [match.start() for match in re.finditer(re.escape(MARKER), text)] or [len(text)]
     contexts = []
     for context, place in zip(contexts_of_text(text), places, strict=True):
         mentioned = [paper_id for start, paper_id in cites if start < place]
-        before = (*listed, *mentioned) if cites or cited is not None else None
+        # Listed papers come first, but a paper stands there as often as the text cites it before the place.
+        first = (one for one in listed if one not in mentioned)
+        before = (*first, *mentioned) if cites or cited is not None else None
         contexts.append(replace(context, citing_id=citing_id, citing_title=citing_title, cited_before=before))
     return contexts
 

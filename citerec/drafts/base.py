@@ -3,7 +3,7 @@
 import bisect
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,7 +29,9 @@ _ASKING = re.compile(r"\b(?:cite|citations?|refs?|references?)\b|\?\?", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    r"""How a citation is written: `opening`, the keys with `prefix` before each and `separator` between, `closing`.
+    r"""How a citation is written: `opening`, the keys, `closing`.
+
+    The keys are `written` in some way, with `prefix` before each and `separator` between.
 
     `\citep[see]{salton,?}` has the opening `\citep[see]{salton,` and the closing `}`.
     """
@@ -38,10 +40,11 @@ class Form:
     closing: str
     separator: str = ","
     prefix: str = ""
+    written: Callable[[str], str] = str
 
     def __call__(self, keys: Iterable[str]) -> str:
         """The citation of some keys."""
-        return self.opening + self.separator.join(self.prefix + key for key in keys) + self.closing
+        return self.opening + self.separator.join(self.prefix + self.written(key) for key in keys) + self.closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,7 @@ class Draft:
         *,
         citing_id: str | None = None,
         citing_title: str | None = None,
+        are_in_text: bool = True,
     ) -> list[Context]:
         """A context for each place, in order; without places, one for the whole text. Arguments as `contexts_of_draft`.
 
@@ -146,7 +150,8 @@ class Draft:
         citation that is wanted is added to the sentence.
         """
         title = citing_title or (None if citing_id else self.title)
-        contexts = contexts_of_draft(self.text, store, cited, citing_id=citing_id, citing_title=title)
+        named = {"citing_id": citing_id, "citing_title": title}
+        contexts = contexts_of_draft(self.text, store, cited, are_in_text=are_in_text, **named)
         if len(contexts) != len(self.places):  # no place
             return contexts
         return [

@@ -5,6 +5,7 @@ Besides the marks of all drafts, places are `[@?]` and `@TODO`; in Org `[cite:@?
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from citerec.drafts.base import Draft, Form, Source, Writer, is_missing
@@ -45,6 +46,7 @@ _OF_TYPST = re.compile(
     r"|(?P<blank>\n[ \t\r]*\n)",
     re.MULTILINE,
 )
+_LABEL_NAME = re.compile(r"[\w-](?:[\w:.-]*[\w-])?")
 _LABEL = re.compile(r"(?<!cite\()<([\w:.-]+)>")
 _NAMED = re.compile(r"\"([^\"\n]+\.bib)\"")
 _TITLE = re.compile(r"#set\s+document\([^()]*?title:\s*(?:\"([^\"\n]*)\"|\[([^\[\]\n]*)\])")
@@ -116,8 +118,9 @@ def read_typst(path: Path, text: str, marks: re.Pattern[str]) -> Draft:
         return True
 
     read_tokens(writer, source, _OF_TYPST, take)
-    form = Form("#cite(<", ">)", ">) #cite(<")  # also right within a word
-    return writer.draft(form, Form("#cite(<", '>, form: "prose")', '>, form: "prose") #cite(<'))
+    form = Form("#cite(", ")", ") #cite(", written=_typst_label)  # also right within a word
+    spoken = Form("#cite(", ', form: "prose")', ', form: "prose") #cite(', written=_typst_label)
+    return writer.draft(form, spoken)
 
 
 def read_tokens(
@@ -206,5 +209,16 @@ def _org_form(token: re.Match[str]) -> Form:
 def _typst_form(token: re.Match[str]) -> Form:
     """What the citation that replaces a place of Typst looks like: that of the place."""
     if token["key"] is None:
-        return Form("#cite(<", f">{token['rest']})", f">{token['rest']}) #cite(<")
-    return Form("@", token["supplement"] or "", " @")
+        return Form("#cite(", f"{token['rest']})", f"{token['rest']}) #cite(", written=_typst_label)
+    return Form("", "", " ", written=partial(_typst_reference, supplement=token["supplement"] or ""))
+
+
+def _typst_reference(key: str, supplement: str) -> str:
+    if _LABEL_NAME.fullmatch(key):
+        return f"@{key}{supplement}"
+    return f"#cite({_typst_label(key)}{f', supplement: {supplement}' if supplement else ''})"
+
+
+def _typst_label(key: str) -> str:
+    """A key as a label: Typst has names of letters, digits and some signs; DOIs as keys have others."""
+    return f"<{key}>" if _LABEL_NAME.fullmatch(key) else f'label("{key}")'

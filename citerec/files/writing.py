@@ -24,9 +24,9 @@ def beside(place: Path, what: str) -> Path:
     return place.parent / f".{place.name}.{what}"
 
 
-def apart(out: Path, source: Path) -> Path:
-    """Where a file is written, behind links; an InputError if that is the file that is read."""
-    if (place := out.resolve()) == source.resolve():
+def apart(out: Path, *sources: Path | None) -> Path:
+    """Where a file is written, behind links; an InputError if that is a file that is read."""
+    if (place := out.resolve()) in (source.resolve() for source in sources if source):
         raise InputError(f"{out} is the file that is read", "Give another one to --out.")
     return place
 

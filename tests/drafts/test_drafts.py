@@ -45,6 +45,30 @@ def test_places_and_text_of_latex(tmp_path: Path) -> None:
     ]
 
 
+def test_addresses_and_groups_of_keys_in_latex(tmp_path: Path) -> None:
+    text = r"""\begin{document}
+See \url{http://a.org/b%20c}, \href{http://x.y/%7e{a}}{the page}, \path|a%b| \cite{?}.
+Many \autocites{one}{two} and \cites(see)()[12]{three}{four}; \textcites{?}{one} and \Autocites[3]{?}[4]{two}.
+\end{document}
+"""
+    draft = draft_of(tmp_path, text)
+    assert shown(draft, text) == [(2, r"\cite{?}"), (3, r"\textcites{?}{one}"), (3, r"\Autocites[3]{?}[4]{two}")]
+    assert [one.key for one in draft.cited] == ["one", "two", "three", "four", "one", "two"]
+    assert [draft.citation(place, ["new"]) for place in draft.places[1:]] == [
+        r"\textcites{new}{one}",
+        r"\Autocites[3]{new}[4]{two}",
+    ]
+    assert "the page" in draft.text and "a.org" not in draft.text
+
+
+def test_what_a_draft_cites_later_does_not_count_before(tmp_path: Path, demo_index: Path) -> None:
+    draft = draft_of(tmp_path, r"Bases pair \cite{?}. Later \cite{watson}. Trees \cite{?}.")
+    with contextlib.closing(open_store(demo_index)) as store:
+        before = [one.cited_before for one in draft.contexts(store, {"watson": "900000001"})]
+        listed = [one.cited_before for one in draft.contexts(store, {"watson": "900000001"}, are_in_text=False)]
+    assert (before, listed) == ([(), ("900000001",)], [("900000001",), ("900000001",)])
+
+
 def test_places_and_text_of_markdown(tmp_path: Path) -> None:
     draft = draft_of(tmp_path, MARKDOWN, "draft.qmd")
     assert shown(draft, MARKDOWN) == [(5, "[@?]"), (6, "@TODO"), (11, "<REF>"), (11, "[@croft; @?]")]

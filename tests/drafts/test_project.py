@@ -1,5 +1,7 @@
 """Marks of places in each kind of draft, narrative citations, and the project file."""
 
+import re
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,6 +89,16 @@ def test_a_project_file_answers_for_the_options(tmp_path: Path, demo_index: Path
         assert run.returncode == 2 and said in run.stderr and "citerec.toml" in run.stderr
 
 
+def test_keys_that_are_no_names_in_typst_are_labels() -> None:
+    path = Path("a.typ")
+    draft = read_draft(path, Files(texts={path: "Lakes @?[p. 3], snow @? and ice <REF>.\n"}, disk=False))
+    assert [draft.citation(place, ["10.1145/1", "b"]) for place in draft.places] == [
+        '#cite(label("10.1145/1"), supplement: [p. 3]) @b[p. 3]',
+        '#cite(label("10.1145/1")) @b',
+        '#cite(label("10.1145/1")) #cite(<b>)',
+    ]
+
+
 def test_init_proposes_what_is_there(tmp_path: Path, citerec_here: Citerec) -> None:
     (tmp_path / "paper.tex").write_text(r"Lakes \cite{roe01}. \bibliography{lakes}")
     (tmp_path / "lakes.bib").write_text("@misc{roe01, title={Counting lakes}, author={Ada Roe}, year={2001}}\n")
@@ -96,6 +108,8 @@ def test_init_proposes_what_is_there(tmp_path: Path, citerec_here: Citerec) -> N
     for line in ('bib = "lakes.bib"', 'index = "indexes/lakes"', 'keys = "{auth}{shortyear}"'):
         assert line in written
     assert read_draft(tmp_path / "paper.tex").bibliographies == (tmp_path / "lakes.bib",)
+    example = written.partition("as regular expressions: ")[2]
+    assert re.fullmatch(tomllib.loads(example)["marks"][0], "???")
     assert citerec_here("init").returncode == 2
 
 

@@ -49,6 +49,8 @@ def test_a_library_with_its_traps(tmp_path: Path) -> None:
     assert (child.year, child.venue) == (2001, "Proceedings of Everything")  # by its cross-reference
     assert "nothing to search" in bad.reason and bad.beginning.startswith("@misc{nothing")
     assert [one.title for one in twice if isinstance(one, Paper)] == ["First", "Second"]  # one key, both read
+    caves, other = read(tmp_path, "@article{, title={On caves}, year=2008}\n@misc{b, title={On moraines}}\n")
+    assert isinstance(caves, BadRecord) and isinstance(other, Paper) and other.year is other.venue is None
     names = r"@misc{a, title = {L}, author = {Jo\~{a}o Pe\~na and {\~N}u~Li and {The Group} and others}}"
     assert paper_of(tmp_path, names).authors == ("João Peña", "Ñu Li", "The Group")
 
