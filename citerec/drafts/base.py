@@ -19,7 +19,8 @@ MARKS = re.compile(
 _OPTION, _FAR = re.compile(r"\\[A-Za-z]+\*?\Z"), 40
 # What stands before a citation that is a word of its sentence: "@? showed", "shown by @?".
 _SPOKEN = re.compile(
-    r"(?:\A|\n[ \t\r]*\n|[.!?]\s+|\b(?:by|of|from|see|following|to|with|than|both)\s+)\s*\Z", re.IGNORECASE
+    r"(?:\A|\n(?:---)?[ \t\r]*\n|[.!?]\s+|\b(?:by|of|from|in|see|following|to|with|than|unlike|both)\s+)\s*\Z",
+    re.IGNORECASE,
 )
 _SIGN = "\ue000"  # a place, while the text is put together
 ABSTRACT = "Abstract"

@@ -3,6 +3,7 @@
 import codecs
 import difflib
 import io
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -168,6 +169,8 @@ class Files:
         files = {path: self._files[path] for path in self.changed if self._files[path].encoding}
         new = {path: file.written(path) for path, file in files.items()}
         for path, file in files.items():
+            if path.exists() and not os.access(path, os.W_OK):  # or it would be replaced all the same
+                raise InputError(f"{path} may not be changed", "Nothing was written. Mend its permissions.")
             if _bytes_of(path) != file.data:
                 raise InputError(f"{path} was changed while it was open", "Nothing was written. Start again.")
         existed = [path for path in files if path.exists()]
