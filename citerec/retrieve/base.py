@@ -34,7 +34,7 @@ from citerec.files.parallel import HERE, Parallelism
 from citerec.files.progress import Progress
 from citerec.files.registry import Registry
 from citerec.index.base import ENGINES, Engine
-from citerec.index.columns import PaperRows, Rows as Rows
+from citerec.index.columns import UNKNOWN, PaperRows, Rows as Rows
 from citerec.index.manifest import Manifest, generation_of, open_store, opened, trained_of
 from citerec.index.vectors import DenseOptions
 from citerec.records import NO_FILTERS, Confidence, Filters, Match, Paper, Reason
@@ -290,7 +290,7 @@ class OpenIndex:
         """Checks that the filters make sense, and name fields of study that the index has.
 
         Raises:
-            FilterError: A range is reversed, a number is negative, or a field is unknown.
+            FilterError: A range is reversed, a number is negative, a field is unknown, or there are no counts.
         """
         low, high = filters.year_from, filters.year_to
         for year in (low, high):
@@ -301,6 +301,8 @@ class OpenIndex:
             raise FilterError(f"the years {low} to {high} are reversed", remedy)
         if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
             raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
+        if filters.min_citations and not (self.rows.columns.citation_counts > UNKNOWN).any():
+            raise FilterError("the index has no citation counts", "Get them: citerec index enrich INDEX")
         for name in filters.fields:
             if not self.rows.passing(Filters(fields=(name,))).any():
                 raise FilterError(f"the index has no field of study {name!r}", self._field_near(name))
