@@ -354,6 +354,14 @@ class Answer(Sequence[Hit]):
         """A hit, or the answer with some of the hits."""
         return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
 
+    def __str__(self) -> str:
+        """The hits as a short table: rank, verdict, title with its year, id."""
+        papers = [(hit, hit.paper) for hit in self.hits]
+        return "\n".join(
+            f"{hit.rank:>3}  {hit.verdict or '–':<6}  {paper.title} ({paper.year or 'no year'})  {paper.paper_id}"
+            for hit, paper in papers
+        )
+
     @property
     def nothing_fits(self) -> bool:
         """Whether nothing in the index fits, as far as the system can tell."""

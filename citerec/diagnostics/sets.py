@@ -125,6 +125,9 @@ class DiagnosticSet:
     def __len__(self) -> int:
         return len(self.contexts)
 
+    def __getitem__(self, place: int) -> Context:
+        return self.contexts[place]
+
 
 def load_set(name: str) -> DiagnosticSet:
     """A diagnostic set by name or folder: an iterable of contexts with their classes.
