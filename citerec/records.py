@@ -356,10 +356,9 @@ class Answer(Sequence[Hit]):
 
     def __str__(self) -> str:
         """The hits as a short table: rank, verdict, title with its year, id."""
-        papers = [(hit, hit.paper) for hit in self.hits]
         return "\n".join(
-            f"{hit.rank:>3}  {hit.verdict or '–':<6}  {paper.title} ({paper.year or 'no year'})  {paper.paper_id}"
-            for hit, paper in papers
+            f"{one.rank:>3}  {one.verdict or '–':<6}  {one.paper.title} ({one.paper.year or '–'})  {one.paper.paper_id}"
+            for one in self.hits
         )
 
     @property

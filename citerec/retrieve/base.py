@@ -301,7 +301,8 @@ class OpenIndex:
             raise FilterError(f"the years {low} to {high} are reversed", remedy)
         if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
             raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
-        if filters.min_citations and not (self.rows.columns.citation_counts > UNKNOWN).any():
+        counts = self.rows.columns.citation_counts  # of a live index it has none yet
+        if filters.min_citations and len(counts) and (counts == UNKNOWN).all():
             raise FilterError("the index has no citation counts", "Get them: citerec index enrich INDEX")
         for name in filters.fields:
             if not self.rows.passing(Filters(fields=(name,))).any():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec import RERANKERS, RETRIEVERS, Context, Filters, LeakRules, Recipe, Recommender
+from citerec import RERANKERS, RETRIEVERS, Context, Filters, Index, LeakRules, Paper, Recipe, Recommender
 from citerec.errors import FilterError, QueryError
 from citerec.files.progress import no_progress
 from citerec.index.build import BuildOptions, add_to_index
@@ -122,6 +122,15 @@ def test_filters_are_exact(system: Recommender) -> None:
             assert paper.paper_id not in filters.exclude
             assert all(venue in (paper.venue or "") for venue in filters.venues)
             assert year <= (filters.as_of_year or 9999)
+
+
+def test_a_filter_by_citations_needs_counts(tmp_path: Path) -> None:
+    index = Index.build([Paper("a", title="Counting lakes", year=2001)], tmp_path / "index")
+    with index.recommender() as system:
+        answer = system.search("Lakes are counted <REF>.", 1)
+        assert str(answer).split()[2:] == ["Counting", "lakes", "(2001)", "a"]
+        with pytest.raises(FilterError, match="no citation counts"):
+            system.search("Lakes are counted <REF>.", 1, filters=Filters(min_citations=1))
 
 
 def test_threads_change_nothing(system: Recommender) -> None:
