@@ -105,12 +105,12 @@ def check(
     of_year = {} if year is None else {"year": year}
     chosen = Options(_codes(select) or None, _codes(ignore), online=online.online, support=support, **of_year)
     files = Files(encoding)
-    read = None if file.suffix.lower() == ".bib" else read_draft(file, files)
-    named = bibs or (read.bibliographies if read else (file,))
+    draft = None if file.suffix.lower() == ".bib" else read_draft(file, files)
+    named = bibs or (draft.bibliographies if draft else (file,))
     if out:
         apart(out, file, *named)
     bibliography = read_entries(named, files) if named else Entries()
-    draft = read or draft_of(bibliography)
+    draft = draft or draft_of(bibliography)
     index_path = index_path or project_of(file).index_path
     opened = contextlib.closing(OpenIndex.open(index_path)) if index_path else contextlib.nullcontext()
     with opened as index, online.matcher(index) as matcher:

@@ -207,8 +207,8 @@ def _what(identifiers: tuple[str, ...], set_name: str | None, contexts: Path | N
     families = tuple(family for _, family in parsed if family)
     sets = {name for name in (set_name, *(name for name, _ in parsed)) if name}
     if contexts is not None and sets:
-        fault = f"--contexts has no sets, and {min(sets)} is no family of contexts"
-        raise UsageError(f"{fault}: give --set without --contexts, or one of {', '.join(FAMILIES)}")
+        families_of_contexts = f"{min(sets)} is no family of contexts, which are {', '.join(FAMILIES)}"
+        raise UsageError(f"give one of --set and --contexts: {families_of_contexts}")
     if len(sets) > 1:
         raise UsageError(f"one set at a time: {', '.join(sorted(sets))}")
     # A set and one of its families together mean the whole set.

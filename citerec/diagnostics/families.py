@@ -212,7 +212,8 @@ def _starts(counts: Mapping[int, int]) -> tuple[int, ...]:
 
 
 DEFAULT_MODEL = "en_core_web_sm"
-HOW_TO_GET = f"`python -m spacy download {DEFAULT_MODEL}`, or name one: --spacy-model NAME|FOLDER"
+DOWNLOAD = f"`python -m spacy download {DEFAULT_MODEL}`"
+HOW_TO_GET = f"{DOWNLOAD}, or name one: --spacy-model NAME|FOLDER"
 _BATCH = 256
 
 

@@ -147,6 +147,7 @@ class Draft:
     ) -> list[Context]:
         """A context for each place, in order; without places, one for the whole text. Arguments as `contexts_of_draft`.
 
+        What is cited is what the text cites, unless `are_in_text` says that it is a list of its own.
         The draft's title stands in where neither the citing paper nor its title is given. What a note says of the
         citation that is wanted is added to the sentence.
         """

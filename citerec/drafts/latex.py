@@ -56,7 +56,8 @@ _SPOKEN = (
     ("citet", "citep", re.compile(r"\\cite[tp]\*?[\[{]|\{natbib\}")),
 )
 _RAW = ("url", "href", "path", "nolinkurl", "lstinline")
-_ADDRESS = re.compile(r"\*?\s?(?:\[[^\[\]]{0,500}\])?(?:\{(?:[^{}]|\{[^{}]{0,1000}\}){0,5000}\}|([^\w\s{*])[^\n]*?\1)")
+# Between braces, or two of the usual signs: `\path (a) node {b (c)}` is a drawing.
+_ADDRESS = re.compile(r"\*?(?:\s?\[[^\[\]]{0,500}\])?(?:\s?\{(?:[^{}]|\{[^{}]{0,1000}\}){0,5000}\}|([|!+])[^\n]*?\1)")
 _KEY_GROUPS = re.compile(r"\*?(?:\s?\([^(){}]{0,500}\)){0,2}(?:(?:\s?\[[^\[\]{}]{0,500}\]){0,2}\s?\{[^{}]{0,5000}\})+")
 _DEEPEST = 8  # files within files
 _TO_TEXT = LatexNodes2Text()
@@ -281,10 +282,10 @@ def _commands() -> Any:
     """The commands that pylatexenc knows, and those of citations, notes and listings."""
     logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
     database = walked.get_default_latex_context_db()
-    macros = [MacroSpec(name, args_parser=_Matching(_ADDRESS)) for name in _RAW]
+    address, key_groups = _Matching(_ADDRESS, has_groups=False), _Matching(_KEY_GROUPS, has_groups=True)
+    macros = [MacroSpec(name, args_parser=address) for name in _RAW]
     for name in sorted(CITATIONS):
-        has_several = name.lower() in _SEVERAL
-        macros.append(MacroSpec(name, args_parser=_Matching(_KEY_GROUPS)) if has_several else MacroSpec(name, "*[[{"))
+        macros.append(MacroSpec(name, args_parser=key_groups if name.lower() in _SEVERAL else "*[[{"))
     macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title", "addbibresource"})]
     macros += [MacroSpec(name, "{") for name in sorted(_INPUTS | {"bibliography", "addglobalbib", "nocite"})]
     listings = [EnvironmentSpec(name, args_parser=_Listing(name)) for name in _VERBATIM]
@@ -293,17 +294,17 @@ def _commands() -> Any:
 
 
 class _Matching:
-    """Takes what a pattern matches for the arguments of a command: an address, or groups of keys with notes."""
+    """Takes what a pattern matches for the arguments of a command; only if it `has_groups` are these read."""
 
     argspec = ""
 
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self._pattern = pattern
+    def __init__(self, pattern: re.Pattern[str], *, has_groups: bool) -> None:
+        self._pattern, self._has_groups = pattern, has_groups
 
     def parse_args(self, w: Any, pos: int, parsing_state: Any = None) -> tuple[Any, int, int]:  # noqa: ARG002 - pylatexenc names it
         match = self._pattern.match(w.s, pos)
         end, groups = match.end() if match else pos, []
-        if self._pattern is _KEY_GROUPS:
+        if self._has_groups:
             groups = [w.get_latex_braced_group(at)[0] for at in range(pos, end) if w.s[at] == "{"]
         return ParsedMacroArgs(argnlist=groups), pos, end - pos
 

@@ -45,7 +45,7 @@ from citerec.retrieve.base import OpenIndex
 from citerec.settings import PartSettings
 from citerec.sources.look_up import Asking, LookUp, Manners, notice_kind, opened
 
-Answer = TypeVar("Answer")
+Reply = TypeVar("Reply")
 
 _IN_A_ROW = 2
 """Failures one after another after which a service is not asked any more."""
@@ -161,7 +161,7 @@ class OnlineMatcher:
             match = replace(match, knows_venue=self._knows_venue(entry.venue or ""))
         return replace(match, was_asked=was_asked)
 
-    def _ask(self, service: LookUp, ask: Callable[[], Answer]) -> Answer | None:
+    def _ask(self, service: LookUp, ask: Callable[[], Reply]) -> Reply | None:
         """What a service answers; None if it fails, or has failed in a row."""
         if self._in_a_row[service.title] >= _IN_A_ROW:
             return None

@@ -28,6 +28,7 @@ from citerec.corpus.reading import tried
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import (
     DEFAULT_MODEL,
+    DOWNLOAD,
     FAMILIES,
     families_named,
     installed_model,
@@ -149,8 +150,7 @@ def labelled_contexts(
         model = DEFAULT_MODEL if source.families else installed_model()
         if model is None:
             missing = f"Parts of speech are not labelled: {DEFAULT_MODEL} is not installed."
-            get = f"`python -m spacy download {DEFAULT_MODEL}`"
-            notes.append(f"{missing} Get it with {get}, or label a set with another: citerec diagnostics label")
+            notes.append(f"{missing} Get it with {DOWNLOAD}, or label a set with another: citerec diagnostics label")
     bounds, tagged_by = (of_set.bounds, of_set.spacy_model) if of_set else (None, None)
     if families:
         labelled = label_contexts(
@@ -352,9 +352,7 @@ def _measured(
     # Probabilities are measured on contexts that they were not fitted on.
     fitted = np.array([not answered.fitted_on.isdisjoint(digests_of(one.context)) for one in conditions.topics], bool)
     if number := int((fitted & counted).sum()):
-        remarks.append(
-            f"{name}: its calibration error leaves out {number:,} contexts of papers that it was calibrated on"
-        )
+        remarks.append(f"{name}: its calibration error leaves out {number:,} contexts of papers it was calibrated on")
     ids = np.array([topic.context.context_id for topic in conditions.topics], dtype=object)
     rows = zip(ids, answered.confidences, counted & ~fitted, strict=bool(answered.confidences))
     confidences = [

@@ -115,10 +115,10 @@ def to_rich(table: Table, *, narrow: bool = False) -> "RichTable":
     for row in table.rows:
         of_cells = (spans_of(cell, column) for cell, column in zip(row, table.columns, strict=True))
         grid.add_row(*(Text.assemble(*(_part(span, narrow=narrow) for span in spans)) for spans in of_cells))
-    for made in grid.columns:
-        if made.no_wrap:  # or rich would cut what does not fit
-            lines = [line for text in (made.header, *made.cells) for line in str(text).split("\n")]
-            made.min_width = max(map(cell_len, lines))
+    for one in grid.columns:
+        if one.no_wrap:  # or rich would cut what does not fit
+            lines = [line for text in (one.header, *one.cells) for line in str(text).split("\n")]
+            one.min_width = max(map(cell_len, lines))
     return grid
 
 

@@ -472,7 +472,8 @@ def tune_fusion(
     with Recommender.open(index, recipe) as whole:
         cited = [whole.index.rows.rows(context.cited_ids).tolist() for context in drawn]
         if all(row < 0 for rows in cited for row in rows):
-            raise InputError(f"no cited paper of {contexts} is in {index}", "Give the index of the corpus: --index")
+            remedy = "Give the index of the corpus that they cite: --index"
+            raise InputError(f"no cited paper of any context is in {index}", remedy)
         k = min(depth, whole.manifest.counts.papers)
         for retriever in whole.retrievers:
             alone = Recommender(whole.index, {retriever.name: retriever})

@@ -61,6 +61,14 @@ Many \autocites{one}{two} and \cites(see)()[12]{three}{four}; \textcites{?}{one}
     assert "the page" in draft.text and "a.org" not in draft.text
 
 
+def test_a_drawing_is_no_address(tmp_path: Path) -> None:
+    drawing = (
+        "\\begin{tikzpicture}\n\\path (a) node {x (b)};\n\\path[draw] (0,0) -- (1,1) node {$x$};\n\\end{tikzpicture}"
+    )
+    draft = draft_of(tmp_path, f"Lakes freeze \\cite{{?}}.\n{drawing}\nSnow falls.\n")
+    assert draft.text.split("\n\n")[0].split("\n")[0] == "Lakes freeze <REF>. Snow falls."
+
+
 def test_what_a_draft_cites_later_does_not_count_before(tmp_path: Path, demo_index: Path) -> None:
     draft = draft_of(tmp_path, r"Bases pair \cite{?}. Later \cite{watson}. Trees \cite{?}.")
     with contextlib.closing(open_store(demo_index)) as store:
