@@ -30,7 +30,7 @@ from citerec.settings import assign
 from citerec.systems import choose
 from citerec.write import drafting
 from citerec.write.anchors import marked_sentence, mentions, placed
-from citerec.write.tasks import sees_target
+from citerec.write.tasks import INPUTS, sees_target
 from citerec.write.writers.base import Kind, Writer, open_writer
 
 _FORM = "How the text is given: table shows it with its papers; the others give JSON, or the papers' entries only."
@@ -166,7 +166,8 @@ def related_work(
     with contextlib.closing(manifest_and_store(place)[1]) as store:
         cited_papers = drafting.by_topic(known_papers(store, drafting.read_ids(papers)))
         paper = drafting.target_of(target, store)
-        task = drafting.related_work_task(cited_papers, paper, input_name, full_texts, note)
+        task = drafting.related_work_task(cited_papers, paper)
+    task = INPUTS[input_name].of_task(task, full_texts=full_texts, note=note)
     _give_draft(drafting.draft(task, cited_papers, writer), form, out)
     _tell_oracle(input_name)
 

@@ -1,14 +1,15 @@
 """Tasks of writing, their sources, and predictions; what a writer is given of its papers, and what it learned from."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from citerec.contexts.provenance import Provenance, digest, folded
 from citerec.contexts.split import PYSBD, splitter, splitter_identity
+from citerec.files.registry import Registry
 from citerec.files.resume import hash_sample
 from citerec.files.text import STOP_WORDS, one_line, printable
 from citerec.records import Paper
@@ -159,36 +160,30 @@ class Prediction:
     served_in_training: bool = False
 
 
-Part = Literal["nothing", "abstract", "full", "oracle"]
-"""What is given of a paper; `oracle` is its full text, cut down by Greedy Oracle."""
+@dataclass(frozen=True, slots=True)
+class TaskInput:
+    """What a writer is given of the papers of a task, in the registry.
+
+    Attributes:
+        of_file: The tasks of a file with it, in order, from number `start` to before `stop`:
+            `of_file(path, full_texts=…, note=…, start=…, stop=…)`.
+        of_task: One task with it: `of_task(task, full_texts=…, note=…)`.
+        sees_target: Whether it is chosen by looking at the target: then every text from it is an upper bound.
+    """
+
+    name: str
+    of_file: Callable[..., Iterator[TextTask]]
+    of_task: Callable[..., TextTask]
+    sees_target: bool = False
 
 
-INPUTS: dict[str, tuple[Part, Part]] = {
-    "abstracts": ("abstract", "abstract"),
-    "abstracts-cited": ("abstract", "nothing"),
-    "abstracts-full": ("abstract", "full"),
-    "full": ("full", "full"),
-    "full-abstract": ("full", "abstract"),
-    "full-cited": ("full", "nothing"),
-    "full-target": ("nothing", "full"),
-    "oracle": ("oracle", "oracle"),
-    "oracle-abstract": ("oracle", "abstract"),
-    "oracle-cited": ("oracle", "nothing"),
-    "oracle-target": ("nothing", "oracle"),
-    "abstracts-oracle": ("abstract", "oracle"),
-}
-"""The inputs by name (Docekal et al. 2024, section 3 and table 2), and their cited papers or citing paper alone.
-
-Of each: what is given of the cited papers, and of the citing paper, always without its own related work.
-"""
-
-WHOLE: tuple[Part, Part] = ("full", "oracle")
-"""The parts that are made from a full text."""
+INPUTS: Registry[TaskInput] = Registry("input", {})
+"""The inputs by name: those of OARelatedWork stand in the folder of that paper."""
 
 
 def sees_target(input_name: str) -> bool:
-    """Whether an input was chosen by looking at the target: then every text from it is an upper bound."""
-    return input_name in INPUTS and "oracle" in INPUTS[input_name]
+    """Whether an input was chosen by looking at the target."""
+    return input_name in INPUTS and INPUTS[input_name].sees_target
 
 
 def text_of(paragraphs: Sequence[Sequence[str]]) -> Source | None:

@@ -18,10 +18,10 @@ from typing import Any, Literal
 from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.full_text import Document, FullText
 from citerec.contexts.markers import names_before
-from citerec.contexts.sections import hierarchy, outermost
 from citerec.errors import InputError
 from citerec.files.progress import Progress, no_progress
 from citerec.papers.common.pair_sets import Plan, Reading
+from citerec.papers.common.sections import hierarchy, outermost
 from citerec.records import MARKER, Context, Paper
 from citerec.settings import Positive, Share
 from citerec.write.metrics import CorpusMetric, MetricPart, rouge

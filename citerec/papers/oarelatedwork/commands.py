@@ -38,10 +38,10 @@ def inputs(tasks: tuple[Path, ...], /, *, out: Out, input_name: InputName = "abs
         tasks: Files of tasks.
         out: The file to write, JSON Lines.
     """
-    from citerec.write.drafting import tasks_with_input
+    from citerec.papers.oarelatedwork.inputs import tasks_with_input
     from citerec.write.task_files import write_tasks
 
-    written = (task for file in tasks for task in tasks_with_input(file, input_name or "abstracts", (), note))
+    written = (task for file in tasks for task in tasks_with_input(file, input_name or "abstracts", note=note))
     with progress_bar() as on_progress:
         number = write_tasks(written, out, on_progress)
     say(f"{out} written: {counted(number, 'task')}.")

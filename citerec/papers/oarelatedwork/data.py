@@ -22,6 +22,7 @@ from citerec.corpus.reading import RecordError, optional_id, read_list, read_str
 from citerec.corpus.store import PaperStore
 from citerec.files.text import one_line, replaced
 from citerec.papers.common.pair_sets import OTHER, Plan, Reading
+from citerec.papers.common.sections import cleaned, hierarchy, outermost
 from citerec.records import Paper
 from citerec.settings import Positive, Share
 from citerec.write.anchors import UNKNOWN
@@ -229,9 +230,9 @@ class Conditions:
 
 def find_related_work(tree: Sequence[sections.Section]) -> sections.Section | None:
     """The first section of related work, by headline; Background counts if another section is the Introduction."""
-    introduced = next(sections.outermost(tree, sections.is_introduction), None) is not None
-    backgrounds = sections.outermost(tree, functools.partial(sections.is_related_work, introduced=introduced))
-    return next(sections.outermost(tree, sections.is_related_work), None) or next(backgrounds, None)
+    introduced = next(outermost(tree, sections.is_introduction), None) is not None
+    backgrounds = outermost(tree, functools.partial(sections.is_related_work, introduced=introduced))
+    return next(outermost(tree, sections.is_related_work), None) or next(backgrounds, None)
 
 
 def _without(tree: Sequence[sections.Section], left_out: sections.Section) -> list[sections.Section]:
@@ -268,7 +269,7 @@ def _task(document: Document, conditions: Conditions, store: PaperStore, counts:
     flat = document.sections()
     if not any(sections.is_related_work(section.headline, introduced=True) for section in flat):
         return None
-    tree = sections.cleaned(sections.hierarchy(flat), document.words)
+    tree = cleaned(hierarchy(flat), document.words)
     section = find_related_work(tree)
     if section is None or not passes(1, section):
         return None

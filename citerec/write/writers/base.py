@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from citerec.contexts.provenance import NOTHING, Provenance
-from citerec.errors import InputError, first_fault
+from citerec.errors import InputError, WriterError, first_fault
 from citerec.files.registry import Registry
 from citerec.write.tasks import Prediction, TextTask
 
@@ -61,10 +61,7 @@ class WriterPart(NamedTuple):
 
 
 _DEFAULTS: Mapping[Kind, str] = {"citation": "attributed", "related-work": "attributed", "tldr": "trained"}
-_EXTRACTIVE = (
-    *("attributed", "contribution", "lead", "lead-each", "ext-lead", "ext-heuristic"),
-    *("textrank", "textrank-each", "lexrank", "ext-oracle", "ext-oracle-rouge1", "greedy-oracle"),
-)
+_EXTRACTIVE = ("attributed", "contribution", "lead-each", "ext-lead")
 _MODULES = dict.fromkeys(_EXTRACTIVE, "extractive") | {"trained": "trained", "chat": "models", MODEL: "models"}
 WRITERS: Registry[WriterPart] = Registry(
     "writer",
@@ -102,6 +99,14 @@ def open_writer(
     if refused := wanted.keys() - inspect.signature(part.open).parameters:
         raise InputError(f"{name} takes no {min(refused)}", "Leave it out, or take another --writer.")
     return part.open(name, kind, **wanted)
+
+
+def targets_of(task: TextTask) -> tuple[str, ...]:
+    """The targets of a task, for writers that see them; a WriterError if it has none."""
+    if not task.targets:
+        remedy = "It is an upper bound for tasks whose text is known: take another --writer."
+        raise WriterError(f"the oracle needs a target, and {task.task_id or 'the task'} has none", remedy)
+    return task.targets
 
 
 def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Options:

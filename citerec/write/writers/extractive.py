@@ -1,4 +1,4 @@
-"""Extractive writers: sentences of the sources. The oracles among them see the target: upper bounds, not systems."""
+"""Extractive writers: sentences of the sources. The baselines of the papers stand in their folders."""
 
 import functools
 import re
@@ -9,21 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from citerec.contexts.markers import trimmed_end
-from citerec.errors import WriterError
 from citerec.files.text import replaced
 from citerec.write.anchors import mentions, surnames
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask, sentences_of
 from citerec.write.writers.base import Writer, WriterPart
-
-LEAD_SENTENCES = 3
-"""How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
-TEXTRANK_SHARE = 0.2
-"""Share of the sentences that summa takes by default."""
-WORDS = 150
-"""Words of a text of `textrank-each` by default."""
-LEXRANK_THRESHOLD = 0.1
-"""Cosine from which two sentences are alike (Erkan and Radev, JAIR 2004, section 5.1)."""
-_DAMPING, _STEPS = 0.85, 150  # after so many steps, scores are off by less than 1e-10
 
 _LISTS: Mapping[str, str] = tomllib.loads(Path(__file__).parent.with_name("words.toml").read_text(encoding="utf-8"))
 
@@ -33,7 +22,6 @@ def any_of(name: str) -> str:
     return "|".join(map(str.strip, _LISTS[name].split(",")))
 
 
-_HEURISTIC = [re.compile(r"propose|introduce|in this paper", re.IGNORECASE)]
 # Phrases for what authors have done, the surest first.
 _WE = r"\b(?:we|i|this (?:paper|work|article|study))\b"
 _MADE = r"(?:propose|introduce|present|develop)"
@@ -141,11 +129,6 @@ def all_sentences(task: TextTask, each: int | None = None) -> list[Sentence]:
     ]
 
 
-def lead(task: TextTask) -> list[Sentence]:
-    """LEAD: the first three sentences of the sources, one after another (CiteBench)."""
-    return all_sentences(task)[:LEAD_SENTENCES]
-
-
 def stands_alone(sentence: str) -> bool:
     """Whether a sentence asks nothing, and does not begin with what refers to the one before it, such as "this"."""
     return not (_LEANS.match(sentence) or sentence.rstrip().endswith("?"))
@@ -156,9 +139,8 @@ def contribution_each(
 ) -> list[Sentence]:
     """The sentence of each source that states its contribution most clearly, else its first.
 
-    With the cue `_HEURISTIC` alone, it is EXT-HEURISTIC (CiteSum, Mao et al. 2022, section 3.1). By default there are
-    more phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md shows the gain. With
-    `alone`, a sentence that does not stand alone is taken only where there is no other.
+    By default cues are phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md shows
+    the gain. With `alone`, a sentence that does not stand alone is taken only where there is no other.
     """
     return [
         Sentence(sentences[contribution_of(sentences, cues)], (number,))
@@ -172,126 +154,6 @@ def contribution_of(sentences: Sequence[str], cues: Sequence[re.Pattern[str]] = 
     """The number of the sentence that states the contribution most clearly; 0, the first, if none does."""
     numbers = (number for cue in cues for number, sentence in enumerate(sentences) if cue.search(sentence))
     return next(numbers, 0)
-
-
-def textrank(task: TextTask) -> list[Sentence]:
-    """TextRank of all sources together, by `summa` (Mihalcea and Tarau, EMNLP 2004; CiteBench ran it so).
-
-    From fewer than five sentences it takes none, because a fifth of them is less than one. A sentence that runs over
-    the end of a source may be of any.
-    """
-    parts = documents(task)
-    sentences = []
-    for sentence in _summa(" ".join(source.text for _, source in parts), ratio=TEXTRANK_SHARE):
-        whole = (attributions for attributions, source in parts if sentence in source.text)
-        sentences.append(Sentence(sentence, next(whole, tuple(range(len(task.sources))))))
-    return sentences
-
-
-def textrank_each(task: TextTask) -> list[Sentence]:
-    """TextRank of each source separately, each with its share of the words (OARelatedWork, section 6.1.3).
-
-    As many words as the first target by default, as in OARelatedWork; `WORDS` if there is none. Even if its share is
-    less than a sentence, a source gets its best one: it must be cited.
-    """
-    words = len(task.targets[0].split()) if task.targets else WORDS
-    sources = documents(task)
-    share = max(1, round(words / max(1, len(sources))))
-    sentences = []
-    for attributions, source in sources:
-        texts = _summa(source.text, words=share)
-        if not texts and (ranked := _summa(source.text, ratio=1.0, scores=True)):
-            texts = [max(ranked, key=lambda pair: pair[1])[0]]
-        sentences += [Sentence(text, attributions) for text in texts]
-    return sentences
-
-
-def _summa(text: str, **options: Any) -> list[Any]:
-    """The sentences that summa takes; none of a text of one sentence, whose graph has no edge."""
-    from summa.summarizer import summarize
-
-    return list(summarize(text, split=True, **options)) if text.strip() else []
-
-
-def lexrank(task: TextTask) -> list[Sentence]:
-    """LexRank: the sentences most central among those of all sources (Erkan and Radev, JAIR 2004).
-
-    PageRank over the graph in which sentences are neighbours whose cosine, words weighted by tf · idf, is above a
-    threshold; idf is over the sentences of the task. They come in the order of the sources; the first of equals counts.
-    """
-    import numpy as np
-    from scipy.sparse import csr_array, diags_array, eye_array
-
-    candidates = all_sentences(task)
-    size = len(candidates)
-    if size <= LEAD_SENTENCES:
-        return candidates
-    words = [re.findall(r"[^\W_]+", candidate.text.lower()) for candidate in candidates]
-    numbers = {word: number for number, word in enumerate(sorted(set().union(*words)))}
-    columns = [numbers[word] for of_sentence in words for word in of_sentence]
-    rows = np.repeat(np.arange(size), list(map(len, words)))
-    counts = csr_array((np.ones(len(columns)), (rows, columns)), shape=(size, max(1, len(numbers))))
-    weights = counts @ diags_array(np.log(size / np.maximum((counts > 0).sum(axis=0), 1)))
-    lengths = np.sqrt((weights * weights).sum(axis=1))
-    weights = diags_array(1 / np.maximum(lengths, 1e-9)) @ weights
-    # Each is like itself, even if its words weigh nothing.
-    alike = ((weights @ weights.T > LEXRANK_THRESHOLD) + eye_array(size, dtype=bool)).astype(np.float64)
-    steps = diags_array(1 / alike.sum(axis=1)) @ alike
-    scores = np.full(size, 1 / size)
-    for _ in range(_STEPS):
-        scores = _DAMPING * (scores @ steps) + (1 - _DAMPING) / size
-    # Values that differ only by rounding are equal.
-    best = np.argsort(-np.round(scores, 9), kind="stable")[:LEAD_SENTENCES]
-    return [candidates[number] for number in sorted(best.tolist())]
-
-
-def oracle(
-    sentences: Sequence[str],
-    targets: Sequence[str],
-    kinds: Sequence[int] = (2,),
-    *,
-    most: int = 0,
-    stemming: bool = False,
-) -> list[int]:
-    """The numbers of the sentences whose ROUGE against the most similar target is highest, in their order.
-
-    It adds the sentence that raises ROUGE F1 most, until none does: Greedy Oracle (Nallapati et al., AAAI 2017, section
-    3.1.1), by ROUGE-2 as in OARelatedWork, section 6.1.2. With `most` 1 it is EXT-ORACLE. CiteSum (Mao et al. 2022,
-    section 3.1) uses ROUGE-2; the authors of SciTLDR, whose published row CiteSum repeats, used ROUGE-1.
-
-    Args:
-        sentences: The sentences to choose from.
-        targets: The texts to compare with.
-        kinds: The lengths of n-grams. Later kinds break ties of the first; then the order of the sentences does.
-        most: How many sentences it chooses at most; 0 for as many as help.
-        stemming: Whether words are stemmed.
-    """
-    from citerec.write.metrics import grown_rouge, tokens_of
-
-    tokens = tokens_of(sentences, stemming=stemming)
-
-    def choose(target: Sequence[str]) -> tuple[tuple[float, ...], list[int]]:
-        reached, chosen = (0.0,) * len(kinds), list[int]()
-        for _ in range(min(most or len(sentences), len(sentences))):
-            text = [token for number in chosen for token in tokens[number]]
-            scores = list(zip(*(grown_rouge(text, tokens, target, n).tolist() for n in kinds), strict=True))
-            best = max((number for number in range(len(sentences)) if number not in chosen), key=scores.__getitem__)
-            if scores[best] <= reached:
-                break
-            reached = scores[best]
-            chosen.append(best)
-        return reached, chosen
-
-    of_targets = map(choose, tokens_of(targets, stemming=stemming))
-    return sorted(max(of_targets, key=lambda choice: choice[0])[1])
-
-
-def targets_of(task: TextTask) -> tuple[str, ...]:
-    """The targets of a task, for writers that see them; a WriterError if it has none."""
-    if not task.targets:
-        remedy = "It is an upper bound for tasks whose text is known: take another --writer."
-        raise WriterError(f"the oracle needs a target, and {task.task_id or 'the task'} has none", remedy)
-    return task.targets
 
 
 def cited(sentence: Sentence, _task: TextTask) -> str:
@@ -378,30 +240,9 @@ def uncited(sentence: str) -> str:
     return replaced(sentence, ((trimmed_end(sentence, start, " "), end, "") for start, end in starts))
 
 
-def _oracle(name: str, kinds: Sequence[int], *, most: int = 0, stemming: bool = False) -> WriterPart:
-    """The writer of what `oracle` chooses; a WriterError if a task has no target. If no sentence helps, the first."""
-
-    def pick(task: TextTask) -> list[Sentence]:
-        targets, candidates = targets_of(task), all_sentences(task)
-        numbers = oracle([one.text for one in candidates], targets, kinds, most=most, stemming=stemming)
-        return [candidates[number] for number in numbers] or candidates[:most]
-
-    settings = {"by": f"rouge{kinds[0]}", "stemming": stemming}
-    return extractive(ExtractiveWriter(name, pick, is_oracle=True, settings=settings))
-
-
 _first_each = functools.partial(all_sentences, each=1)
-_of_lead = {"sentences": LEAD_SENTENCES}
 
 ATTRIBUTED = extractive(ExtractiveWriter("attributed", functools.partial(contribution_each, alone=True), attributed))
 CONTRIBUTION = extractive(ExtractiveWriter("contribution", contribution_each))
-LEAD = extractive(ExtractiveWriter("lead", lead, settings=_of_lead))
 LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
 EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each))
-EXT_HEURISTIC = extractive(ExtractiveWriter("ext-heuristic", functools.partial(contribution_each, cues=_HEURISTIC)))
-TEXTRANK = extractive(ExtractiveWriter("textrank", textrank, settings={"share": TEXTRANK_SHARE}))
-TEXTRANK_EACH = extractive(ExtractiveWriter("textrank-each", textrank_each, cited))
-LEXRANK = extractive(ExtractiveWriter("lexrank", lexrank, settings={**_of_lead, "threshold": LEXRANK_THRESHOLD}))
-EXT_ORACLE = _oracle("ext-oracle", (2, 1), most=1)
-EXT_ORACLE_ROUGE1 = _oracle("ext-oracle-rouge1", (1, 2), most=1, stemming=True)
-GREEDY_ORACLE = _oracle("greedy-oracle", (2,))

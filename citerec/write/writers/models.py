@@ -29,8 +29,7 @@ from citerec.settings import Amount, Natural, Positive, Share
 from citerec.write.anchors import traced
 from citerec.write.task_files import input_of
 from citerec.write.tasks import PREFIX, PROMPT, Prediction, Source, TextTask
-from citerec.write.writers.base import MODEL, Kind, Writer, WriterPart, checked
-from citerec.write.writers.extractive import targets_of
+from citerec.write.writers.base import MODEL, Kind, Writer, WriterPart, checked, targets_of
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _KINDS: Mapping[Kind, Mapping[str, Any]] = _TABLES["kinds"]

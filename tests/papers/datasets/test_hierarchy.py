@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from citerec.contexts.sections import Section, hierarchy, with_number
+from citerec.contexts.sections import Section, with_number
 from citerec.corpus.matching import containment, normalised, same_author, similarity
+from citerec.papers.common.sections import hierarchy
 
 
 def nested(*headlines: str) -> list[object]:

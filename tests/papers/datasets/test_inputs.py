@@ -6,9 +6,10 @@ import orjson
 import pytest
 
 from citerec.errors import WriterError
+from citerec.papers.oarelatedwork.inputs import task_with_input, tasks_with_input, with_input
 from citerec.records import Paper
 from citerec.write.anchors import cited_in
-from citerec.write.drafting import related_work_task, tasks_with_input, with_input, write_batch
+from citerec.write.drafting import related_work_task, write_batch
 from citerec.write.task_files import parse_prediction, read_prediction_file, read_tasks
 from citerec.write.tasks import INPUTS, Source, TextTask, sees_target
 from citerec.write.writers import open_writer
@@ -87,7 +88,7 @@ def test_an_oracle_cuts_each_document_by_itself(given: str, cited: list[str], ci
         with_input(whole_task(target=""), given)
 
 
-@pytest.mark.parametrize("given", INPUTS)
+@pytest.mark.parametrize("given", list(INPUTS))
 def test_all_that_an_oracle_cuts_is_marked(given: str, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     path = write_lines(tmp_path / "test.jsonl", [PUBLISHED])
@@ -156,10 +157,11 @@ def test_the_inputs_of_named_papers(shard: Path) -> None:
     shard.write_text("{broken\n" + shard.read_text())
     told: list[str] = []
     target = Paper("9", "Nine", "Abstract nine.")
-    task = related_work_task(PAPERS, target, "full", [shard], told.append)
+    named = related_work_task(PAPERS, target)
+    task = task_with_input(named, "full", [shard], told.append)
     texts = ["Abstract one.\nAll of it.\nWe saw.", "Abstract two."]
     assert [(source.paper_id, source.text) for source in task.sources] == list(zip("12", texts, strict=True))
     assert task.citing == "Abstract nine.\nAll of it.\nWe saw."
     assert len(told) == 1 and "s2orc.jsonl, line 1 is left out: not JSON" in told[0]
     # Nothing else of it is in its own related work.
-    assert related_work_task(PAPERS, target, "oracle-target", [shard]).citing == "Abstract nine."
+    assert task_with_input(named, "oracle-target", [shard]).citing == "Abstract nine."
