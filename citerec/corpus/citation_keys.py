@@ -4,7 +4,7 @@ import itertools
 import re
 import string
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from citerec.errors import InputError
@@ -40,11 +40,20 @@ def parts_of(name: str) -> tuple[str, str, str]:
     return " ".join(words[:begins]), " ".join(words[begins:]), suffix
 
 
+def surname(name: str) -> str:
+    """The family name in a name: "de la Cruz" of "Ana de la Cruz", "Wang" of "Wang, Li", "Roe" of "A. Roe Jr."."""
+    return parts_of(given_first(name))[1]
+
+
+def surnames(authors: Sequence[str], between: str = " and ") -> str:
+    """Surnames in the form of a citation: "Salton and Buckley", "Salton et al."; empty without an author."""
+    names = [surname(author) for author in authors if author.split()]
+    return f"{names[0]} et al." if len(names) > 2 else between.join(names)
+
+
 def cited_as(paper: Paper) -> str:
     """Authors and year as a text cites them: "Lavrenko & Croft 2001", "Vaswani et al. 2017"."""
-    names = [parts_of(name)[1] or name for name in paper.authors]
-    authors = f"{names[0]} et al." if len(names) > 2 else " & ".join(names)
-    return f"{authors or 'No author'} {paper.year or 'without year'}"
+    return f"{surnames(paper.authors, ' & ') or 'No author'} {paper.year or 'without year'}"
 
 
 def _fields(paper: Paper) -> dict[str, str]:

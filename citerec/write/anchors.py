@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from citerec.contexts.markers import ALL_STYLES, Spans, Style, find_markers
+from citerec.corpus.citation_keys import surname
 from citerec.files.text import printable, replaced
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask, content_terms, sentences_of
 
@@ -37,8 +38,6 @@ _BY_NAME = {Style.AUTHOR_YEAR_PARENTHESES, Style.AUTHOR_YEAR_TEXT}
 _UNREADABLE = re.compile(
     r"\\cite\w*\{[^{}]*\}|\[@[^\[\]]*\]|[\[【](?![^\[\]【】]*\d\.\d)(?=[^\[\]【】\d]*+\d)[^\[\]【】]*+[\]】]"
 )
-_SUFFIX = re.compile(r"(?:,? (?:jr\.?|sr\.?|ii|iii|iv))+$", re.IGNORECASE)
-_GIVEN_NAMES = re.compile(r"^.*?(?<!\S)(?=(?:(?:de|la|van|von|der|den|del|di|da|dos|du|le|el|al|bin|ten) )*\S+$)")
 
 SUPPORTED = 0.2
 """Share of a sentence's content words that must be in a source that it cites."""
@@ -195,19 +194,6 @@ def _words(text: str) -> list[str]:
 
 def _bare(title: str) -> str:
     return " ".join(_words(title))
-
-
-def surnames(authors: Sequence[str]) -> str:
-    """Surnames in the form of a citation: "Salton and Buckley", "Salton et al."; empty without an author."""
-    names = [surname(author) for author in authors if author.split()]
-    return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-
-
-def surname(author: str) -> str:
-    """The surname in a name: "de la Cruz" of "Ana de la Cruz", "Wang" of "Wang, Li", "Cummins" of "R. Cummins Jr."."""
-    name = _SUFFIX.sub("", " ".join(author.split()))
-    before, comma, _ = name.partition(",")
-    return before if comma and before else _GIVEN_NAMES.sub("", name, count=1)
 
 
 def traced(task: TextTask, text: str, writer: str) -> Prediction:

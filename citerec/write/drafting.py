@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from citerec.corpus.base import entries_of
+from citerec.corpus.citation_keys import surnames
 from citerec.corpus.reading import raw_lines, whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.drafts.filling import Filling, as_source
@@ -19,7 +20,7 @@ from citerec.files.resume import digest_of, identity
 from citerec.files.text import names_in, one_line, printable
 from citerec.files.writing import apart, beside, write_failures
 from citerec.records import MARKER, Context, Paper, json_id
-from citerec.write.anchors import marked, surnames
+from citerec.write.anchors import marked
 from citerec.write.task_files import prediction_record, read_tasks, sentence_records, settings_record
 from citerec.write.tasks import INPUTS, Prediction, Source, TextTask, content_terms, served_in_training
 from citerec.write.writers.base import Writer

@@ -3,14 +3,13 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from citerec.corpus.citation_keys import surname, surnames
 from citerec.write.anchors import (
     Cited,
     anchors_of,
     cited_in,
     marked,
     mentions,
-    surname,
-    surnames,
     traced,
     with_bare_spans,
     without_anchors,

@@ -13,6 +13,7 @@ from typing import Any, Literal, Unpack
 from pydantic import Field
 
 from citerec.contexts.topic import Topic, clean
+from citerec.corpus.citation_keys import surnames
 from citerec.corpus.matching import plain_title
 from citerec.errors import InputError, QueryError
 from citerec.files.parallel import in_parts
@@ -97,11 +98,8 @@ class CiteBartRetriever(WritingRetriever):
 
 def citation_of(paper: Paper) -> str:
     """`Surname, year`, `Surname and Surname, year` or `Surname et al., year`; empty if author or year is unknown."""
-    names = [name.split()[-1] for name in paper.authors if name.strip()]
-    if not names or paper.year is None:
-        return ""
-    who = {1: names[0], 2: " and ".join(names)}.get(len(names), f"{names[0]} et al.")
-    return f"{who}, {paper.year}"
+    names = surnames(paper.authors)
+    return f"{names}, {paper.year}" if names and paper.year is not None else ""
 
 
 def input_of(model: TextModel, topic: Topic, max_tokens: int) -> list[int]:

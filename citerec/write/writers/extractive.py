@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from citerec.contexts.markers import trimmed_end
+from citerec.corpus.citation_keys import surnames
 from citerec.files.text import replaced
-from citerec.write.anchors import mentions, surnames
+from citerec.write.anchors import mentions
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask, sentences_of
 from citerec.write.writers.base import Writer, WriterPart
 
