@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -20,7 +20,7 @@ from citerec.cli.console import confirm, end_of_check, note, say, size_in_words
 from citerec.cli.options import Count, File, Limits, MaxBad, Out, Workers, named_paths, option_group
 from citerec.corpus.ingest import merge_corpora
 from citerec.errors import InputError, UsageError
-from citerec.evaluation.tables import Table, left, right
+from citerec.evaluation.tables import Table, left, right, said
 from citerec.files.progress import progress_bar
 from citerec.files.text import one_line
 from citerec.index.manifest import may_hold_index
@@ -241,14 +241,9 @@ def _terms(terms: str) -> str:
 
 
 def _show_folder(corpus: fetch.FetchedCorpus) -> None:
-    def in_words(value: Any) -> str:
-        """A part of a cut: a file by its name, several values with commas between them."""
-        if isinstance(value, dict):
-            return str(value["name"])
-        return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
     size = f"{corpus.papers:,} papers of {corpus.source}, release {corpus.release}, {size_in_words(corpus.bytes)}"
-    cut = ", ".join(f"{name} {in_words(value)}" for name, value in corpus.cut.items()) or "none, all papers"
+    values = {name: one["name"] if isinstance(one, dict) else said(one) for name, one in corpus.cut.items()}
+    cut = ", ".join(f"{name} {value}" for name, value in values.items()) or "none, all papers"
     rows = [[step.release, step.papers, step.left] for step in corpus.steps]
     table = Table([*left("release"), *right("papers", "removed", format=",")], rows)
     say(f"{corpus.folder}: {size}", f"Cut: {cut}", table, _terms(corpus.terms))

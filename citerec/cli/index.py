@@ -3,6 +3,7 @@
 Example: citerec index build papers.bib --out indexes/mine
 """
 
+import contextlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from citerec.cli import options
 from citerec.cli.console import end_of_check, give, note, parts_of, say, size_in_words, table_of
@@ -197,7 +197,7 @@ def enrich(
     /,
     *,
     services: _Services = ("s2", "openalex"),
-    sentences: Annotated[int, Parameter(metavar="N", validator=Number(gte=0))] = 200,
+    sentences: Annotated[options.Natural, Parameter(metavar="N")] = 200,
     again: bool = False,
     tuning: options.Tuning = options.Tuning(),
 ) -> None:
@@ -296,7 +296,10 @@ def info(index: options.Index = None, /, *, form: options.Format = "table", out:
     """
     if index is None or (not index.joinpath("CURRENT").exists() and index == INDEXES):
         indexes = list_indexes(INDEXES)
-        give(form, out, indexes, [_table_of_indexes(indexes)])
+        columns = [*left("index"), *right("papers", format=","), *right("size"), *left("fault")]
+        rows = [[*(one | {"bytes": size_in_words(one["bytes"])}).values()] for one in indexes]
+        none = f"No index in {INDEXES}/. Make one: citerec index build SOURCE --out {INDEXES}/NAME"
+        give(form, out, indexes, [Table(columns, rows) if indexes else none])
         return
     description, system = describe(index), default_system(index)
     about = {**description.to_json(), "default_system": system}
@@ -354,25 +357,12 @@ def systems(
         rows = [{"key": key, "default": str(value), "meaning": text} for key, (value, text) in all_settings().items()]
         give(form, out, rows, [table_of(rows)])
         return
-    try:
-        place = find_index(index)
-    except IndexUnusableError:
-        if index is not None:
-            raise
-        place = None
-    rows = [{"system": name, **needs} for name, needs in system_needs(place).items()]
+    with contextlib.suppress(IndexUnusableError):  # none, or several
+        index = find_index(index)
+    rows = [{"system": name, **needs} for name, needs in system_needs(index).items()]
     shown = [[row["system"], "no" if row["lacks"] else "yes", row["lacks"] or row["about"]] for row in rows]
-    default = f"The default here is {default_system(place)}." if place else "There is no index: citerec index build"
+    default = f"The default here is {default_system(index)}." if index else "There is no index: citerec index build"
     give(form, out, rows, [Table(left("system", "here", "what it is, or what it lacks"), shown), f"\n{default}"])
-
-
-def _table_of_indexes(indexes: list[dict[str, Any]]) -> Table | str:
-    """The indexes of a folder."""
-    if not indexes:
-        return f"No index in {INDEXES}/. Make one: citerec index build SOURCE --out {INDEXES}/NAME"
-    columns = [*left("index"), *right("papers", format=","), *right("size"), *left("fault")]
-    rows = [[*(one | {"bytes": size_in_words(one["bytes"])}).values()] for one in indexes]
-    return Table(columns, rows)
 
 
 def _parts_of(description: Description, done: str = "") -> Iterator[Any]:

@@ -1,5 +1,6 @@
 """`citerec init`: a project file, so that commands need no options."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Annotated
@@ -81,10 +82,7 @@ def _index(folder: Path) -> str:
 def _advise(index: str, bib: str) -> None:
     """Says how the index is built; of the library of Zotero, if there is one and the person wants it."""
     source = bib
-    try:
-        library = zotero_file()
-        if confirm(f"There is a Zotero library ({library}). Search it?", default=True):
+    with contextlib.suppress(InputError, EOFError):
+        if confirm(f"There is a Zotero library ({zotero_file()}). Search it?", default=True):
             source = ADDRESS
-    except (InputError, EOFError):
-        pass
     note(f"Next: citerec index build {source} --out {index}")

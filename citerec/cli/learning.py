@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from citerec.cli.console import note, say
-from citerec.cli.options import IndexPath, Model, Settings, Tuning, option_group
+from citerec.cli.options import Count, IndexPath, Model, Settings, Tuning, option_group
 from citerec.errors import UsageError
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
@@ -27,7 +26,7 @@ _DEV = """Examples to measure on while training. The model does not learn from t
 biased afterwards.  [default: a share of the papers is held out]"""
 Dev = Annotated[Path | None, Parameter(name="--dev", help=_DEV)]
 _LIMIT = "Examples to learn from, at most; sampled by the seed."
-Limit = Annotated[int | None, Parameter(name="--limit", validator=Number(gte=1), help=_LIMIT)]
+Limit = Annotated[Count | None, Parameter(name="--limit", help=_LIMIT)]
 _SEEDS = "Train with each of these seeds, in --out/seed-N: 22,42,55. The setting seed still draws the samples."
 Seeds = Annotated[str | None, Parameter(name="--seeds", metavar="LIST", help=_SEEDS)]
 WRITER_DEFAULTS: dict[str, Any] = {"dev_limit": 100, "epochs": 3, "evaluations": 6, "learning_rate": 5e-5}

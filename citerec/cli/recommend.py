@@ -22,7 +22,7 @@ from citerec.contexts.topic import LeakRules, Topic
 from citerec.drafts import Draft, Files, Place, check_places, draft_of_text, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited
 from citerec.errors import CiterecError, InputError, SettingsError, UsageError
-from citerec.files.progress import progress_bar
+from citerec.files.progress import progress_bar, told
 from citerec.files.writing import apart
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Answer, Context, Filters, Paper
@@ -211,8 +211,8 @@ def run(
 
         def results() -> Iterator[tuple[str, Topic, Candidates]]:
             topics = recommender.topics(read, neighbours=neighbours)
-            for done, (topic, hits) in enumerate(recommender.candidates(topics, k, options=rules), 1):
-                on_progress("searching", done, len(read))
+            found = recommender.candidates(topics, k, options=rules)
+            for topic, hits in told(found, "searching", on_progress, len(read)):
                 yield topic.context.context_id, topic, hits
 
         lines: Iterator[bytes] = _run_of((name, hits.pairs()) for name, _, hits in results())

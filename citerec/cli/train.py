@@ -297,7 +297,13 @@ def writer(
             allenai/led-base-16384; of TLDRs none]
     """
     if kind == "tldr" and base is None:
-        _train_extractive(tasks, out)
+        with progress_bar() as on_progress:
+            extractive = train_tldr(tasks, out, on_progress=on_progress)
+        scores = extractive.scores
+        say(
+            f"{out} trained on {extractive.training['trained_on']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
+            f"cross-validation, {scores['rouge1 of contribution']:.1f} without training."
+        )
         return
     settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)
@@ -311,14 +317,3 @@ def writer(
     summary = OverSeeds.of(each.dev[options.dev_metric] for each in manifests.values())
     around = "" if summary.sd is None else f" ± {summary.sd:.3f}"
     say(f"{out}: {options.dev_metric} {summary.mean:.3f}{around} over {summary.n} seeds.")
-
-
-def _train_extractive(tasks: Path, out: Path) -> None:
-    """Trains the extractive writer of TLDRs."""
-    with progress_bar() as on_progress:
-        manifest = train_tldr(tasks, out, on_progress=on_progress)
-    scores = manifest.scores
-    say(
-        f"{out} trained on {manifest.training['trained_on']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
-        f"cross-validation, {scores['rouge1 of contribution']:.1f} without training."
-    )

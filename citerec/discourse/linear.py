@@ -18,7 +18,7 @@ import orjson
 from citerec.contexts.markers import CitationMarker, Style, find_markers
 from citerec.discourse.classifier import VOCABULARY, WEIGHTS, Paragraph, Probabilities, Tagger, TaggerManifest
 from citerec.errors import InputError, ModelError
-from citerec.files.progress import Progress, no_progress
+from citerec.files.progress import Progress, no_progress, told
 
 WORD = re.compile(r"\w+|[^\w\s]")
 # Penn Treebank's spaces, which ACL-ARC has, hide citations from the parser.
@@ -272,8 +272,7 @@ class LinearTagger(Tagger):
             raise InputError("the sentences to learn from have too little in common", "Give more of them.") from error
         gold = np.array([label for paragraph in paragraphs for label in paragraph.labels])
         weights = []
-        for number, label in enumerate(manifest.labels):
-            on_progress("learning", number, len(manifest.labels))
+        for label in told(manifest.labels, "learning", on_progress, len(manifest.labels)):
             classifier = LogisticRegression(
                 C=INVERSE_REGULARISATION,
                 solver="liblinear",

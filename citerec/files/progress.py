@@ -3,10 +3,12 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from citerec.errors import BuildError, InputError
 
+Item = TypeVar("Item")
 Progress = Callable[[str, float, float], None]
 """Called with (name of the current work, amount done, total amount)."""
 
@@ -25,6 +27,13 @@ def no_progress(_doing: str, _done: float, _whole: float) -> None:
 
 def no_note(_line: str) -> None:
     """Does nothing."""
+
+
+def told(items: Iterable[Item], doing: str, on_progress: Progress, whole: float) -> Iterator[Item]:
+    """The items; each is counted when it is asked for."""
+    for done, item in enumerate(items, 1):
+        on_progress(doing, done, whole)
+        yield item
 
 
 @contextlib.contextmanager

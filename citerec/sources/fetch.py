@@ -33,7 +33,7 @@ from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, wr
 from citerec.errors import InputError, SourceError, first_fault
 from citerec.files.http import TRIES, ChangedError, Web, WebError, keep_pace
 from citerec.files.parallel import available_processors, outcomes_of
-from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress
+from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress, told
 from citerec.files.resume import JOURNAL, Journal, file_digest, identity, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, remove, write_bytes, write_failures, writing_file
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper
@@ -726,8 +726,7 @@ class FetchedCorpus(BaseModel):
     def faults(self, on_progress: Progress = no_progress) -> Iterator[str]:
         """What is wrong with its files, by their sizes, their records, and the checksum that gzip keeps in each."""
         files = list(self.files())
-        for number, (path, part) in enumerate(files):
-            on_progress("checking", number, len(files))
+        for path, part in told(files, "checking", on_progress, len(files)):
             try:
                 size = path.stat().st_size
                 with gzip.open(path) as lines:

@@ -1,6 +1,6 @@
 """How sure a system is of its answers: curves that are fitted to the evidence of answers to contexts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
@@ -16,10 +16,10 @@ from citerec.errors import InputError
 from citerec.evaluation.metrics import reliability
 from citerec.evaluation.record import find_overlap
 from citerec.evaluation.statistics import Flags
-from citerec.files.progress import Progress, no_progress
+from citerec.files.progress import Progress, no_progress, told
 from citerec.files.resume import hash_sample
 from citerec.recommend import Recommender
-from citerec.records import EVENTS, FIRST, NO_FILTERS, Context, Filters, citing_name
+from citerec.records import EVENTS, FIRST, NO_FILTERS, Filters, citing_name
 from citerec.retrieve.base import Candidates, Floats
 from citerec.systems import Recipe
 from citerec.train.groups import Choice, read_cited, write_model
@@ -186,7 +186,8 @@ def train_confidence(
             besides = f" that {system} did not learn from" if seen.any() else ""
             fault = f"{choice.path} has {len(drawn):,} contexts{besides}: a calibration needs {LEAST_CONTEXTS}"
             raise InputError(fault, "Give others: citerec contexts split makes a part that nothing learns from.")
-        answers = answers_of(recommender, _reported(recommender, drawn, on_progress), choice.seed)
+        topics = told(recommender.topics(drawn), "searching", on_progress, len(drawn))
+        answers = answers_of(recommender, topics, choice.seed)
         made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
     probabilities = np.empty(answers.right.shape)
     for fold in range(_FOLDS):
@@ -210,10 +211,3 @@ def train_confidence(
         measured=measured(probabilities, answers.right),
     )
     return write_model(CALIBRATION, out, manifest, Provenance.of(drawn), lambda _: None)
-
-
-def _reported(system: Recommender, contexts: Sequence[Context], on_progress: Progress) -> Iterator[Topic]:
-    """The topics of contexts; it is reported how many were asked for."""
-    for done, topic in enumerate(system.topics(contexts), 1):
-        on_progress("searching", done, len(contexts))
-        yield topic

@@ -19,7 +19,7 @@ from citerec.contexts.provenance import PROVENANCE, Provenance, digests_of, prov
 from citerec.contexts.topic import clean, topic_of
 from citerec.errors import InputError, ModelError
 from citerec.files.parallel import in_parts
-from citerec.files.progress import Progress, no_progress
+from citerec.files.progress import Progress, no_progress, told
 from citerec.files.writing import Kind
 from citerec.index.columns import COLUMNS, begins_of, mapped, rows_of
 from citerec.index.manifest import DENSE, generation_of, open_store, trained_of
@@ -131,9 +131,8 @@ def _cross_encoder_learner(reader: CrossEncoder, groups: GroupTraining, options:
     def drawn(number: int, slot: int) -> list[Pair]:
         """A cited paper and its negatives with their context, the cited paper first."""
         group = groups.train[number]
-        negatives = group.negatives()
-        places = random.permutation(len(negatives))[: options.negatives]
-        return pairs_of(group, [group.gold[slot], *(negatives[place] for place in places)])
+        negatives = random.permutation(group.negatives())[: options.negatives].tolist()
+        return pairs_of(group, [group.gold[slot], *negatives])
 
     def loss(logits: Any) -> Any:
         """The loss of one group, whose first pair is the cited paper."""
@@ -152,8 +151,7 @@ def _cross_encoder_learner(reader: CrossEncoder, groups: GroupTraining, options:
     def evaluate() -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over the weights of the cross-encoder's score, and results with the best weight."""
         measured = []
-        for number, group in enumerate(groups.dev):
-            groups.on_progress("measuring", number, len(groups.dev))
+        for group in told(groups.dev, "measuring", groups.on_progress, len(groups.dev)):
             paper_ids = [candidate.paper_id for candidate in group.candidates[: options.depth]]
             measured.append((group, reader.scores(pairs_of(group, paper_ids))))
         return tuned(measured)
@@ -275,10 +273,9 @@ def _encoder_learner(model: Any, groups: GroupTraining, options: EncoderOptions)
         drawn_from = [(groups.train[number], slot) for number, slot in batch]
         cited = {paper_id for group, _ in drawn_from for paper_id in group.gold}
         for group, slot in drawn_from:
-            negatives = group.negatives(cited) or group.negatives()
+            negatives = random.permutation(group.negatives(cited) or group.negatives())
             # If there are too few, some are used twice.
-            drawn = np.resize(random.permutation(len(negatives)), options.negatives)
-            paper_ids = [group.gold[slot], *(negatives[place] for place in drawn)]
+            paper_ids: list[str] = [group.gold[slot], *np.resize(negatives, options.negatives).tolist()]
             papers = store.papers(paper_ids)
             yield [topic_of(group.context).passage, *(paper_text(papers[paper_id]) for paper_id in paper_ids)]
 

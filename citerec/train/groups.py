@@ -22,7 +22,7 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.reading import read_failures
 from citerec.errors import BuildError, InputError
 from citerec.evaluation.metrics import NOT_FOUND, measure, parse_metrics
-from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import Note, Progress, no_note, no_progress, told
 from citerec.files.resume import Journal, file_digest, hash_sample
 from citerec.files.writing import Kind, alone, beside, remove
 from citerec.models.loading import ModelManifest, torch_device
@@ -347,8 +347,7 @@ def mine_groups(
         topics, k = recommender.topics(contexts), min(depth, recommender.manifest.counts.papers)
         searched: Any = recommender.candidates(topics, k) if k else ((topic, ()) for topic in topics)
         groups = []
-        for done, (topic, candidates) in enumerate(searched):
-            on_progress(f"searching, {name}", done, len(contexts))
+        for topic, candidates in told(searched, f"searching, {name}", on_progress, len(contexts)):
             context = replace(topic.context, cited_before=None)
             gold = tuple(one for one in context.cited_ids if one in in_index and one != context.citing_id)
             group = Group(context, gold, tuple(Candidate(one.paper_id, one.score, one.citance) for one in candidates))
@@ -382,11 +381,9 @@ class GroupTraining(Training):
         """The number of a group and the place of one of its cited papers, for each paper that a context cites."""
         return [(number, slot) for number, group in enumerate(self.train) for slot in range(len(group.gold))]
 
-    def read(self, groups: Sequence[Group], doing: str = "") -> Iterator[tuple[Topic, list[Paper]]]:
-        """The topics of some groups, each with the records of its cited papers; `doing` says what to tell of it."""
-        for done, group in enumerate(groups):
-            if doing:
-                self.on_progress(doing, done, len(groups))
+    def read(self, groups: Iterable[Group]) -> Iterator[tuple[Topic, list[Paper]]]:
+        """The topics of some groups, each with the records of its cited papers."""
+        for group in groups:
             (topic,) = self.recommender.topics([group.context])
             papers = self.recommender.store.papers(group.gold)
             yield topic, [papers[paper_id] for paper_id in group.gold]

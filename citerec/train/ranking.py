@@ -21,7 +21,7 @@ from citerec.contexts.topic import Topic
 from citerec.errors import InputError, SettingsError
 from citerec.evaluation.metrics import parse_metrics
 from citerec.files.parallel import HERE, Parallelism, in_parts, outcomes_of
-from citerec.files.progress import Progress, no_progress
+from citerec.files.progress import Progress, no_progress, told
 from citerec.files.resume import digest_of, hash_sample
 from citerec.files.writing import Kind, writing_file
 from citerec.index.manifest import open_store
@@ -493,10 +493,7 @@ def tune_fusion(
         for weights in itertools.product([tenth / 10 for tenth in range(11)], repeat=len(names))
         if round(sum(weights), 1) == 1
     ]
-    scores = []
-    for number, one in enumerate(grid):
-        on_progress("fusing", number, len(grid))
-        scores.append(score(one))
+    scores = [score(one) for one in told(grid, "fusing", on_progress, len(grid))]
     best, place = max((value, place) for place, value in enumerate(scores))  # of equals the last
     of_lists = {name: score(recipe.model_copy(update={"retrievers": {name: 1.0}})) for name in names}
     return TunedFusion(len(drawn), metric, of_lists, score(recipe), best, grid[place], provenance)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from citerec.contexts.provenance import Provenance, provenance_of_part
 from citerec.errors import InputError
-from citerec.files.progress import Progress, no_note, no_progress
+from citerec.files.progress import Progress, no_note, no_progress, told
 from citerec.files.resume import digest_of, file_digest, hash_sample
 from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST, read_model_manifest
@@ -254,8 +254,8 @@ def train_tldr(
     tables = [table(example.abstract.word_features()) for example in examples if example.abstract.words]
     words, predicted = _trees(of_words, word_names, tables, [one.is_in_target for one in examples], folds)
     tables, labels, untrained = [], [], []
-    for number, (example, chances) in enumerate(zip(examples, predicted, strict=True)):
-        on_progress("looking at sentences", number, len(examples))
+    looked = told(zip(examples, predicted, strict=True), "looking at sentences", on_progress, len(examples))
+    for example, chances in looked:
         texts = Texts(example.abstract, dict(zip(example.abstract.words, chances.tolist(), strict=True)))
         tables.append(table(texts.features(), np.float32))
         labels.append(example.rouge1([" ".join(text) for text in texts.texts]))

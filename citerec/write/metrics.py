@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from citerec.errors import InputError, ModelError
 from citerec.files.parallel import available_processors, in_parts, outcomes_of
-from citerec.files.progress import Progress
+from citerec.files.progress import Progress, told
 from citerec.files.registry import Registry
 from citerec.files.text import STOP_WORDS
 from citerec.models.find import bare_name, find_model, model_failures, model_identity, quiet_libraries
@@ -114,10 +114,7 @@ class RowMetric:
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Scores, texts × columns."""
-        rows = []
-        for done, prediction in enumerate(texts, 1):
-            rows.append(self.row(prediction))
-            on_progress(self.name, done, len(texts))
+        rows = [self.row(one) for one in told(texts, self.name, on_progress, len(texts))]
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 

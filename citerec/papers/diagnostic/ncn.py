@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from citerec.contexts.provenance import PROVENANCE
 from citerec.contexts.topic import Topic
 from citerec.errors import CiterecError, InputError, ModelError
+from citerec.files.progress import told
 from citerec.files.writing import Kind
 from citerec.models.find import first_line
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest, torch_device
@@ -333,7 +334,8 @@ def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], di
     """
     examples: list[tuple[int, int]] = []
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    for number, (topic, cited) in enumerate(groups.read(groups.train, "counting words")):
+    counted = told(groups.train, "counting words", groups.on_progress, len(groups.train))
+    for number, (topic, cited) in enumerate(groups.read(counted)):
         counts["texts"].update(words_of(topic.passage))
         counts["authors"].update(names_of(topic.citing.authors if topic.citing else ()))
         for slot, paper in enumerate(cited):
@@ -356,7 +358,8 @@ def _learner(model: Ncn, groups: GroupTraining, examples: Sequence[tuple[int, in
     def evaluate() -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev over weights, and results with the best weight."""
         scores = []
-        for group, (topic, _) in zip(groups.dev, groups.read(groups.dev, "measuring"), strict=True):
+        measured = told(groups.dev, "measuring", groups.on_progress, len(groups.dev))
+        for group, (topic, _) in zip(groups.dev, groups.read(measured), strict=True):
             papers = groups.recommender.store.papers(one.paper_id for one in group.candidates)
             scores.append((group, model.scores(topic, [papers[one.paper_id] for one in group.candidates])))
         return tuned(scores)
