@@ -26,7 +26,7 @@ from citerec.files.writing import Kind
 from citerec.index.manifest import open_store
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.text_models import TextModel
-from citerec.papers.diagnostic.galactica import PromptSettings, prompt_of, reference_to, surname
+from citerec.papers.diagnostic.galactica import PromptSettings, lead_of, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
 from citerec.train.groups import Learner, Schedule, training, write_model
 
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for paper_id in topic.context.cited_ids
         if paper_id in papers and papers[paper_id].title
     ]
-    texts = [f"{topic.lead} {paper.title}, {surname(paper)}" for topic, paper in pairs]
+    texts = [f"{lead_of(topic)} {paper.title}, {surname(paper)}" for topic, paper in pairs]
     model = make_model(make_tokenizer(texts, options.vocabulary), options.width, options.layers)
     examples = [
         (prompt_of(model, topic, SETTINGS, LONGEST), reference_to(model, paper, SETTINGS)[:LONGEST])

@@ -24,7 +24,7 @@ from citerec.files.addresses import expanded
 from citerec.files.parallel import Parallelism
 from citerec.files.resume import Step
 from citerec.files.text import replaced
-from citerec.files.writing import alone, beside, write_failures
+from citerec.files.writing import alone, apart, beside, write_failures
 from citerec.records import MARKER, Context
 
 _FOOTNOTE_DIGITS = frozenset("0123456789⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -153,8 +153,7 @@ def _resolved(
         return Outcome.GROUP, ()
     if not entry_ids:
         return Outcome.UNRESOLVED, ()
-    papers = (text.bib_entries[entry_id].paper_id for entry_id in entry_ids)
-    cited = tuple(dict.fromkeys(paper_id for paper_id in papers if paper_id and paper_id != text.paper_id))
+    cited = tuple(dict.fromkeys(paper_id for paper_id in text.papers_of(entry_ids) if paper_id != text.paper_id))
     return (Outcome.USABLE if cited else Outcome.UNMATCHED), cited
 
 
@@ -262,8 +261,7 @@ def extract_shards(
         raise InputError(f"{out} is a folder", "Give a file: --out contexts.jsonl")
     parameters = {**asdict(rules), "split_is": splitter_identity(rules.split)}  # a missing model is an early error
     shards = find_texts(sources)
-    if out.resolve() in [shard.resolve() for shard in shards]:
-        raise InputError(f"{out} is one of the sources", "Give another --out.")
+    apart(out, *shards)
     work = work or beside(out, "work")
     with alone(work / "lock", f"another process is writing {out}"), write_failures(out):
         read = run_over_texts(
@@ -290,4 +288,4 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
     return {**counts, **vars(tally)}
 
 
-_EXTRACT = Step(_extract, version=4)
+_EXTRACT = Step(_extract, version=5)

@@ -16,7 +16,7 @@ import orjson
 
 from citerec.contexts.markers import CitationMarker, Spans, Style, find_markers
 from citerec.contexts.sections import Section, with_number
-from citerec.contexts.split import Span, folded, sentences_of, splitter, trimmed, with_trailing
+from citerec.contexts.split import Span, sentences_of, splitter, trimmed, with_trailing
 from citerec.corpus.reading import (
     BadRecord,
     RecordError,
@@ -63,14 +63,6 @@ class BibRef(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class BibEntry:
-    """A bib entry: the paper that the source matched with it, or None, and its text; empty if its place is unknown."""
-
-    paper_id: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class FullText:
     """The full text of a paper. Offsets refer to `text`; paragraphs, sentences and bib refs are in order.
 
@@ -88,15 +80,14 @@ class FullText:
     paragraphs: tuple[Paragraph, ...]
     sentences: tuple[tuple[int, int], ...]
     bib_refs: tuple[BibRef, ...]
-    bib_entries: Mapping[str, BibEntry]
+    bib_entries: Mapping[str, str | None]
     faults: tuple[str, ...]
     headlines: tuple[Headline, ...] = ()
     year: int | None = None
 
     def papers_of(self, entry_ids: Iterable[str | None]) -> Iterator[str]:
         """The matched papers of bib entries, one after another."""
-        entries = (self.bib_entries.get(entry_id or "") for entry_id in entry_ids)
-        return (entry.paper_id for entry in entries if entry and entry.paper_id)
+        return filter(None, (self.bib_entries.get(entry_id or "") for entry_id in entry_ids))
 
     def cited_ids(self) -> frozenset[str]:
         """The matched papers that its text cites."""
@@ -254,13 +245,13 @@ def _cuts_a_word(text: str, place: int) -> bool:
     return len(sides) == 2 and place > 0 and (sides.isalpha() or sides.isdecimal())
 
 
-def _bib_entries(bibliography: _Layers) -> dict[str, BibEntry]:
-    entries: dict[str, BibEntry] = {}
+def _bib_entries(bibliography: _Layers) -> dict[str, str | None]:
+    entries: dict[str, str | None] = {}
     # An entry with a wrong place still says which paper it is.
-    for start, end, attributes in bibliography.read("bib_entry", with_place=False):
+    for _, _, attributes in bibliography.read("bib_entry", with_place=False):
         entry_id, paper_id = bibliography.ids("bib_entry", attributes, "id", "matched_paper_id")
         if entry_id:
-            entries.setdefault(entry_id, BibEntry(paper_id, " ".join(bibliography.text[start:end].split())))
+            entries.setdefault(entry_id, paper_id)
     return entries
 
 
@@ -289,11 +280,6 @@ class Document:
             if not self.paragraphs or paragraph.start >= self.paragraphs[-1].end:
                 self.paragraphs.append(paragraph)
         self._markers: dict[int, list[CitationMarker]] = {}
-
-    @functools.cached_property
-    def words(self) -> list[int]:
-        """How many words each paragraph has."""
-        return [len(self.whole(place).split()) for place in range(len(self.paragraphs))]
 
     def sections(self) -> list[Section]:
         """Its sections one after another; text before the first headline is in none."""
@@ -378,25 +364,9 @@ class Document:
         papers = self.text.papers_of(ref.entry_id for ref in refs if ref.end <= place)
         return tuple(paper_id for paper_id in papers if paper_id != self.text.paper_id)
 
-    def as_json(self, sections: Sequence[Section]) -> list[dict[str, Any]]:
-        """Sections as JSON: headline, number, paragraphs as lists of sentences, the sections in it."""
-        return [
-            {
-                "headline": section.headline,
-                "number": section.number,
-                "paragraphs": [
-                    [sentence for span in self.sentences(place) if (sentence := folded(self.whole(place), span))]
-                    for place in section.paragraphs
-                    if self.words[place]
-                ],
-                "sections": self.as_json(section.sections),
-            }
-            for section in sections
-        ]
-
     @functools.cached_property
     def _papers(self) -> Set[str]:
-        return {entry.paper_id for entry in self.text.bib_entries.values() if entry.paper_id}
+        return set(filter(None, self.text.bib_entries.values()))
 
     @functools.cached_property
     def _shift(self) -> tuple[str, int] | None:

@@ -252,9 +252,7 @@ def _kind_of_word(word: str) -> str:
         return "letter" if word.islower() else "initial"
     if lower in vocabulary("particles") and not word[0].isupper():
         return "particle"
-    if lower in vocabulary("leads") and (
-        not word[0].isupper() or lower in vocabulary("no_names") or lower in ("see", "for")
-    ):
+    if lower in vocabulary("leads") and (not word[0].isupper() or lower in vocabulary("no_names")):
         return "lead"
     return "name" if _is_name(word) else "other"
 

@@ -128,12 +128,9 @@ def _cited_contexts(queries: Iterable[tuple[str, bytes]], cited: Mapping[str, Se
 
 
 def _query(raw: bytes, cited: Mapping[str, Sequence[str]]) -> Context:
-    if raw.lstrip().startswith(b"{"):
-        record = orjson.loads(raw)
-        name, text = str(record.get("_id", "")), str(record.get("text", ""))
-        metadata = record.get("metadata")
-    else:
-        (name, _, text), metadata = raw.decode().strip().partition("\t"), None
+    is_json, parts = raw.lstrip().startswith(b"{"), raw.decode().strip().partition("\t")
+    record = orjson.loads(raw) if is_json else {"_id": parts[0], "text": parts[2]}
+    name, text, metadata = str(record.get("_id", "")), str(record.get("text", "")), record.get("metadata")
     if not name or not text:
         raise RecordError("not a query: it has no id or no text")
     text = text if MARKER in text else f"{text} {MARKER}"

@@ -18,8 +18,8 @@ from citerec.files.resume import Result, Step, run_stage
 OUTCOMES = "outcomes"
 """The key of counts of outcomes in the counts of a shard."""
 
-_FIRST_BAD = "first_bad"
-"""The key of the number of the first bad line, in the counts of a shard."""
+FIRST_BAD = "first_bad"
+"""The key of what is wrong with the first bad line, and where, in the counts of a shard."""
 
 
 def list_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -85,7 +85,7 @@ def run_over_texts(
     counts, outcomes = Counter[str](), Counter[str]()
     for result in results:
         outcomes.update(result.counts[OUTCOMES])
-        counts.update({name: value for name, value in result.counts.items() if name not in (OUTCOMES, _FIRST_BAD)})
+        counts.update({name: value for name, value in result.counts.items() if name not in (OUTCOMES, FIRST_BAD)})
     stop_if_bad(results, "texts", max_bad)
     return OfTexts(results, counts, outcomes)
 
@@ -100,12 +100,7 @@ def stop_if_bad(results: Sequence[Result], what: str, max_bad: float) -> None:
     """
     rejected = Rejected(max_bad, what)
     for result in results:
-        first, count = "", result.counts.get("bad", 0)
-        if count and not rejected.first:
-            line = result.counts.get(_FIRST_BAD)  # the quarantine may list faults of good records too
-            bad = next(bad for bad in bad_records(result) if line in (None, bad["line"]))
-            first = fault_at(bad["shard"], bad["line"], bad["reason"])
-        rejected.add(result.counts.get(what, 0), count, first)
+        rejected.add(result.counts.get(what, 0), result.counts.get("bad", 0), result.counts.get(FIRST_BAD, ""))
     rejected.check()
 
 
@@ -126,7 +121,8 @@ def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]
             continue
         if isinstance(line.record, BadRecord):
             counts["bad"] += 1
-            counts.setdefault(_FIRST_BAD, line.number)
+            fault = fault_at(shard.name, line.number, line.record.reason)
+            counts.setdefault(FIRST_BAD, fault)  # type: ignore[arg-type]  # no count
             write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
             continue
         counts["texts"] += 1

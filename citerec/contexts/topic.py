@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from citerec.contexts.markers import vocabulary
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.matching import MOST_YEARS, canonical_id, is_title, look_up_names
 from citerec.corpus.store import PaperStore
@@ -75,15 +76,6 @@ class Topic:
     def passage(self) -> str:
         """The sentence, then those around it, as one text for models. It comes first, so it is truncated last."""
         return f"{self.text} {self.neighbours}".strip()
-
-    @property
-    def lead(self) -> str:
-        """The words up to the marker, with the sentences before if neighbours are used: what a writer goes on from.
-
-        If nothing stands before the marker, it is the words of the sentence.
-        """
-        before = self.context.before if self.neighbours else ""
-        return clean(f"{before} {self.context.text.partition(MARKER)[0]}") or self.text
 
 
 def topic_of(
@@ -325,10 +317,6 @@ _BETWEEN = r"(?:\s?,\s?(?:and|&)\s|\s?,\s|\s(?:and|&)\s)"
 _OTHERS = r"(?:\s?,?\s(?:et\.?\s?al\.?,?|and\s(?:colleagues|others|co-?workers)))?"
 _NAMED = re.compile(rf"(?:^|(?<=[\s(]))({_SURNAME}(?:{_BETWEEN}{_SURNAME}){{0,5}}){_OTHERS}(?:['’]s?)?\s?[(\[]?$")
 _SEEN = 200  # characters before the marker in which its names must be
-_OPENERS = re.compile(
-    "a|also|and|as|both|by|following|for|from|however|in|like|of|see|similarly|since|the|these|this|those|to|unlike|when"
-    "|where|while|with"
-)
 
 
 def names_before(topic: Topic) -> frozenset[str]:
@@ -342,4 +330,4 @@ def names_before(topic: Topic) -> frozenset[str]:
     if match is None:
         return frozenset()
     names = (name.split()[-1].split(".")[-1].casefold() for name in re.split(_BETWEEN, match[1]) if name.strip())
-    return frozenset(name for name in names if not _OPENERS.fullmatch(name))
+    return frozenset(names) - vocabulary("openers")

@@ -24,7 +24,7 @@ from pydantic import Field
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
 from citerec.contexts.full_text import find_texts
 from citerec.contexts.read import as_record, parse_context, read_contexts, write_records
-from citerec.contexts.repeats import OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, stop_if_bad
+from citerec.contexts.repeats import FIRST_BAD, OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, stop_if_bad
 from citerec.contexts.split import pipeline_identity, splitter_identity
 from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.ingest import ingest
@@ -34,7 +34,7 @@ from citerec.diagnostics import families, sets
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.addresses import expanded, path_of
 from citerec.files.parallel import Parallelism, in_parts
-from citerec.files.progress import Progress, no_progress
+from citerec.files.progress import Progress, fault_at, no_progress
 from citerec.files.resume import Journal, Result, Step, digest_of, identity, run_stage
 from citerec.files.writing import alone, beside, writing_file
 from citerec.records import Citation, Context, Paper
@@ -236,6 +236,8 @@ def _read_citations(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
         for line in FORMATS["s2ag-citations"].read(shard):
             if isinstance(line.record, BadRecord):
                 counts["bad"] += 1
+                fault = fault_at(shard.name, line.number, line.record.reason)
+                counts.setdefault(FIRST_BAD, fault)  # type: ignore[arg-type]  # no count
                 write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
             elif isinstance(line.record, Citation):
                 counts["citations"] += 1
@@ -261,9 +263,9 @@ def _extract_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Map
     return {**vars(tally), **counts, "citing_texts": tally.texts}
 
 
-_SURVEY = Step(_survey_shard, version=2)
-_CITATIONS = Step(_read_citations, version=1)
-_EXTRACT = Step(_extract_shard, version=2)
+_SURVEY = Step(_survey_shard, version=3)
+_CITATIONS = Step(_read_citations, version=2)
+_EXTRACT = Step(_extract_shard, version=3)
 
 
 @functools.cache

@@ -12,10 +12,11 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from citerec import Context, Recipe, Recommender
+from citerec.contexts.topic import topic_of
 from citerec.index.build import build_index
 from citerec.models.text_models import TextModel
 from citerec.papers.common.written import TokenSequences, suggestions
-from citerec.papers.diagnostic.galactica import likelihoods, match
+from citerec.papers.diagnostic.galactica import lead_of, likelihoods, match
 from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.entries import title_search
 from tests.conftest import s2ag_paper, write_lines
@@ -125,6 +126,14 @@ def matched(small_index: Path) -> Iterator[Ids]:
 )
 def test_a_written_reference_is_matched_to_papers(matched: Ids, written: str, far: float, found: list[str]) -> None:
     assert matched(written, far) == found
+
+
+def test_a_writer_goes_on_from_what_stands_before_the_marker() -> None:
+    context = Context(text="As [3] and <REF> showed.", before="First [1].", after="Last.")
+    assert lead_of(topic_of(context)) == "First . As and"
+    assert lead_of(topic_of(context, neighbours=False)) == "As and"
+    assert lead_of(topic_of(Context(text="<REF> showed it."))) == "showed it."
+    assert lead_of(topic_of(Context(text="No marker"))) == "No marker"
 
 
 def test_it_learns_which_paper_a_word_stands_for(small_index: Path, namer: Path) -> None:

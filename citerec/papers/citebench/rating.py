@@ -26,40 +26,16 @@ from citerec.files.text import counted
 from citerec.files.writing import write_failures
 from citerec.papers.common.reproduce import Measured, Reproduction, published
 from citerec.papers.common.statistics import COEFFICIENTS, bootstrapped
+from citerec.settings import read_toml
 from citerec.write.tasks import Prediction
 
-SCALES: Mapping[str, tuple[str, ...]] = {
-    "readability": (
-        "cannot be read: no grammar holds it together",
-        "can be read with effort: hardly any grammar holds it together",
-        "can be read, with major faults of grammar or flow",
-        "reads well, with one or two minor faults",
-        "reads perfectly",
-    ),
-    "consistency": (
-        "has nothing to do with what the authors wrote",
-        "the same topic, but all main points about the cited papers, and the facts that go with them, are missing",
-        "the same topic, but some main facts about the cited papers are missing or wrong",
-        "all main points about the cited papers are there; some facts are missing",
-        "says what the authors said, in the same detail",
-    ),
-}
+_TEXTS = read_toml(Path(__file__).with_suffix(".toml"))
+SCALES: Mapping[str, Sequence[str]] = _TEXTS["scales"]
 """What each rating means, from 1 to 5, after CiteBench's appendix A.5."""
 
 _ITEM, _NOTE = "item", "note"
 _KEY_ENDING = ".key.json"
-_INSTRUCTIONS = f"""How to rate
-
-Open your sheet in any spreadsheet program. Each row has a text to rate, what the authors of the paper wrote in its
-place, and the abstracts that the text was written from; [0], [1], … are those abstracts.
-
-Write a whole number from 1 to 5 into the columns {" and ".join(SCALES)}, and any remarks into the
-column {_NOTE}. Leave empty what you cannot rate. Change nothing else; the order of the rows does not matter.
-
-Judge each row by itself. Several rows may be for the same task: they were written by different systems, whose
-names are hidden. Do not talk about rows with other raters before all are done. Save the sheet as CSV, under your name
-(sheet-anna.csv).
-"""
+_INSTRUCTIONS = _TEXTS["instructions"].format(scales=" and ".join(SCALES), note=_NOTE)
 
 
 class Item(BaseModel):

@@ -32,7 +32,7 @@ from citerec.errors import InputError, SourceError
 from citerec.files.progress import FULL_TEXT_BYTES, Progress, Rejected, fault_at, no_progress
 from citerec.files.resume import hash_sample
 from citerec.files.text import one_line, replaced
-from citerec.files.writing import write_failures
+from citerec.files.writing import apart, write_failures
 from citerec.papers.common.pair_sets import positions, unified
 from citerec.write.task_files import task_record, written_records
 from citerec.write.tasks import Source, TextTask
@@ -89,8 +89,7 @@ def unify(
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder", "Give a file: --out citebench.jsonl")
-    if out.resolve() in {path.resolve() for path in sources}:
-        raise InputError(f"{out} is one of the sources", "Give another --out.")
+    apart(out, *sources)
     counts: Counter[str] = Counter()
     rejected, number = Rejected(max_bad), 0
     items = ((path, item) for path in sources for item in read_source(path, as_published=as_published))

@@ -20,6 +20,7 @@ from citerec.contexts.full_text import Document, FullText
 from citerec.contexts.markers import names_before
 from citerec.errors import InputError
 from citerec.files.progress import Progress, no_progress
+from citerec.files.writing import apart
 from citerec.papers.common.pair_sets import Plan, Reading
 from citerec.papers.common.sections import hierarchy, outermost
 from citerec.records import MARKER, Context, Paper
@@ -203,8 +204,7 @@ def recast_file(
     """
     counts: Counter[str] = Counter()
     has: Counter[str] = Counter()
-    if out.exists() and out.samefile(path):
-        raise InputError(f"{out} holds the tasks themselves", "Give another file to --out.")
+    apart(out, path)
 
     def recast_tasks() -> Iterator[TextTask]:
         for task in read_tasks(path):

@@ -172,7 +172,7 @@ def _records_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> 
     return {**reading.counts, OUTCOMES: left_out}
 
 
-_STEP = Step(_records_of_shard, version=2)
+_STEP = Step(_records_of_shard, version=3)
 
 
 def _write_splits(read: OfTexts, folder: Path, splitting: Splitting) -> tuple[dict[str, int], dict[str, int]]:

@@ -60,16 +60,16 @@ def _next(part: str) -> str:
     return str(int(part) + 1) if part.isdecimal() else chr(ord(part[0]) + 1)
 
 
-def cleaned(sections: Sequence[Section], words: Sequence[int]) -> list[Section]:
-    """Sections without badly parsed ones (2.1.4), given the number of words of each paragraph.
+def cleaned(sections: Sequence[Section], texts: Sequence[str]) -> list[Section]:
+    """Sections without badly parsed ones (2.1.4), given the text of each paragraph.
 
     A section is left out, with all in it, if its headline is empty or has less than 30 % Latin letters, or if it has no
     text.
     """
     return [
-        Section(section.headline, section.number, list(section.paragraphs), cleaned(section.sections, words))
+        Section(section.headline, section.number, list(section.paragraphs), cleaned(section.sections, texts))
         for section in sections
-        if latin_share(section.headline) >= LEAST_LATIN and any(words[place] for place in section.all_paragraphs())
+        if latin_share(section.headline) >= LEAST_LATIN and any(texts[place] for place in section.all_paragraphs())
     ]
 
 

@@ -299,14 +299,8 @@ def bootstrapped(samples: Sequence[Floats]) -> dict[str, Any]:
 
 def coefficients(first: Floats, second: Floats) -> list[float]:
     """Pearson's r, Spearman's rho and Kendall's tau-b (by scipy) of some points; NaN if one of both is constant."""
-    from scipy import stats
-
-    pair = np.round([first, second], _DECIMALS)
-    if min(map(len, map(np.unique, pair))) < 2:
-        return [np.nan] * len(COEFFICIENTS)
-    # Spearman's rho is Pearson's r of the ranks; scipy's functions for both are slow, since they test it, too.
-    pearson, spearman = (np.corrcoef(values)[0, 1] for values in (pair, stats.rankdata(pair, axis=1)))
-    return [float(pearson), float(spearman), float(stats.kendalltau(*pair).statistic)]
+    pair = pd.DataFrame(np.round([first, second], _DECIMALS).T)
+    return [float(pair.corr(name).iloc[0, 1]) for name in COEFFICIENTS]
 
 
 RATINGS = "ratings"

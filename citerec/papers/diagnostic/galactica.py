@@ -13,14 +13,14 @@ from pydantic import Field
 from rapidfuzz.distance import Levenshtein
 
 from citerec.contexts.provenance import Provenance
-from citerec.contexts.topic import Topic
+from citerec.contexts.topic import Topic, clean
 from citerec.corpus.matching import plain_title
 from citerec.corpus.store import PaperStore
 from citerec.errors import ModelError
 from citerec.models.encoder import batches_by_length
 from citerec.models.text_models import IGNORED, TextModel
 from citerec.papers.common.written import WritingRetriever, open_writer
-from citerec.records import Filters, Paper, Reason
+from citerec.records import MARKER, Filters, Paper, Reason
 from citerec.rerank.base import Records, Reranker, Texts, interpolated, reranked
 from citerec.retrieve.base import Candidates, OpenIndex
 from citerec.retrieve.entries import Search, title_search
@@ -113,7 +113,16 @@ def prompt_of(model: TextModel, topic: Topic, settings: PromptSettings, max_new_
     """
     most = settings.max_prompt_tokens
     room = most if model.max_input_tokens is None else min(most, model.max_input_tokens - max_new_tokens)
-    return model.last_tokens(f"{topic.lead} {settings.start}".strip(), room)
+    return model.last_tokens(f"{lead_of(topic)} {settings.start}".strip(), room)
+
+
+def lead_of(topic: Topic) -> str:
+    """The words up to the marker, with the sentences before if neighbours are used: what a writer goes on from.
+
+    If nothing stands before the marker, it is the words of the sentence.
+    """
+    before = topic.context.before if topic.neighbours else ""
+    return clean(f"{before} {topic.context.text.partition(MARKER)[0]}") or topic.text
 
 
 def reference_to(model: TextModel, paper: Paper, settings: PromptSettings) -> tuple[int, ...]:

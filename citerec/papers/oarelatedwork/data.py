@@ -18,6 +18,7 @@ import orjson
 
 from citerec.contexts import sections
 from citerec.contexts.full_text import Document, FullText
+from citerec.contexts.split import folded
 from citerec.corpus.reading import RecordError, optional_id, read_list, read_strings, read_text
 from citerec.corpus.store import PaperStore
 from citerec.files.text import one_line, replaced
@@ -269,7 +270,7 @@ def _task(document: Document, conditions: Conditions, store: PaperStore, counts:
     flat = document.sections()
     if not any(sections.is_related_work(section.headline, introduced=True) for section in flat):
         return None
-    tree = cleaned(hierarchy(flat), document.words)
+    tree = cleaned(hierarchy(flat), [document.whole(place).strip() for place in range(len(document.paragraphs))])
     section = find_related_work(tree)
     if section is None or not passes(1, section):
         return None
@@ -299,9 +300,26 @@ def _task(document: Document, conditions: Conditions, store: PaperStore, counts:
             "citing_id": citing_id,
             "headline": section.headline,
             "subsections": bool(section.sections),
-            "document": document.as_json(_without(tree, section)),
+            "document": _as_json(document, _without(tree, section)),
         },
     )
+
+
+def _as_json(document: Document, tree: Sequence[sections.Section]) -> list[dict[str, Any]]:
+    """Sections as JSON: headline, number, paragraphs as lists of sentences, the sections in it."""
+    return [
+        {
+            "headline": section.headline,
+            "number": section.number,
+            "paragraphs": [
+                [sentence for span in document.sentences(place) if (sentence := folded(document.whole(place), span))]
+                for place in section.paragraphs
+                if document.whole(place).strip()
+            ],
+            "sections": _as_json(document, section.sections),
+        }
+        for section in tree
+    ]
 
 
 def _written(

@@ -214,8 +214,7 @@ def _sentences(document: Document, place: int) -> list[str]:
     """The sentences of a paragraph with `<cite>ID</cite>`: a printed number would be taken for that of a source."""
     spans = []
     for one, entry_ids in document.citations(place):
-        entries = (document.text.bib_entries.get(entry_id) for entry_id in entry_ids)
-        paper_ids = dict.fromkeys(entry.paper_id or UNKNOWN for entry in entries if entry) or [UNKNOWN]
+        paper_ids = dict.fromkeys(document.text.bib_entries[one] or UNKNOWN for one in entry_ids) or [UNKNOWN]
         spans.append((one.start, one.end, " ".join(f"<cite>{paper_id}</cite>" for paper_id in paper_ids)))
     return [
         replaced(document.whole(place), [span for span in spans if start <= span[0] and span[1] <= end], start, end)

@@ -150,7 +150,7 @@ def test_a_bad_record_is_set_aside_until_they_are_too_many(record: dict[str, Any
 @pytest.mark.parametrize(
     ("name", "content", "kind", "said"),
     [
-        ("lu.jsonl", json.dumps(LU), InputError, "is one of the sources"),
+        ("lu.jsonl", json.dumps(LU), InputError, "is the file that is read"),
         ("cut.json", json.dumps([LU, LU])[:-9], SourceError, "its list is no JSON"),
         ("deep.json", "[" * 100_000, SourceError, "nested too deep"),
         ("empty.jsonl", "", SourceError, "the sources hold no record"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
-from citerec.contexts.full_text import BibEntry, BibRef, FullText, Paragraph
+from citerec.contexts.full_text import BibRef, FullText, Paragraph
 from citerec.contexts.read import as_record, parse_context, read_contexts
 from citerec.contexts.split import splitter
 from citerec.errors import InputError
@@ -30,7 +30,7 @@ def full_text(text: str, refs: Refs, *, sentences: Sequence[str] = ()) -> FullTe
         paragraphs=(Paragraph(0, len(text), "Methods"),),
         sentences=tuple((text.index(each), text.index(each) + len(each)) for each in sentences),
         bib_refs=tuple(places),
-        bib_entries={f"b{number}": BibEntry(paper, "") for number, paper in enumerate([None, *"abcdefgh"])},
+        bib_entries={f"b{number}": paper for number, paper in enumerate([None, *"abcdefgh"])},
         faults=(),
     )
 
@@ -100,7 +100,7 @@ def test_cited_before_has_every_mention_before_the_place_in_order_but_the_citing
     text = full_text(" ".join(f"Lee et al. {marker} have shown that it is so." for marker, _ in places), places)
     contexts = contexts_of(text)
     assert [context.cited_before for context in contexts] == [(), ("a",), ("a", "b"), ("a", "b", "a")]
-    own = replace(text, bib_entries={**text.bib_entries, "b1": BibEntry("citing", "")})
+    own = replace(text, bib_entries={**text.bib_entries, "b1": "citing"})
     assert contexts_of(own)[-1].cited_before == ("b",)
 
 
