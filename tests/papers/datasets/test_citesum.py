@@ -144,5 +144,5 @@ def test_the_command_recasts_and_says_what_is_wrong(citerec_here: Citerec, publi
     for arguments, words in (((published, "--with", "conclusion"), "has a conclusion"), ((several,), "has 2 sources")):
         one_line(citerec_here("data", "recast", *arguments, "--out", "o.jsonl"), 2, words)
         assert (tmp_path / "o.jsonl").read_bytes() == before
-    with pytest.raises(InputError, match="the tasks themselves"):
+    with pytest.raises(InputError, match="is the file that is read"):
         recast_file(published, published, ("summary",))
