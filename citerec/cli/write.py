@@ -19,12 +19,13 @@ from rich.text import Text
 from citerec.cli import options
 from citerec.cli.console import entries_in, give, note, say, titled, tldr_line
 from citerec.contexts.read import context_of_sentence
+from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
-from citerec.files.text import counted
+from citerec.files.text import counted, names_in, printable
 from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender
-from citerec.records import json_id
+from citerec.records import Paper, json_id
 from citerec.serve.indexes import known_papers
 from citerec.settings import assign
 from citerec.systems import choose
@@ -93,7 +94,7 @@ def citation(
     _, name, recipe = choose(place, system, writing.changes())
     writer = writing.opened("citation")
     with Recommender.open(place, recipe) as recommender:
-        cited_papers = known_papers(recommender.store, drafting.read_ids(papers)) if papers is not None else []
+        cited_papers = known_papers(recommender.store, _read_ids(papers)) if papers is not None else []
         own = known_papers(recommender.store, [citing]) if citing else []
         if citing and own[0] in cited_papers:
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
@@ -164,8 +165,8 @@ def related_work(
     place, input_name = find_index(index), input_name or "abstracts"
     writer = writing.opened("related-work")
     with contextlib.closing(manifest_and_store(place)[1]) as store:
-        cited_papers = drafting.by_topic(known_papers(store, drafting.read_ids(papers)))
-        paper = drafting.target_of(target, store)
+        cited_papers = drafting.by_topic(known_papers(store, _read_ids(papers)))
+        paper = _target_of(target, store)
         task = drafting.related_work_task(cited_papers, paper)
     task = INPUTS[input_name].of_task(task, full_texts=full_texts, note=note)
     _give_draft(drafting.draft(task, cited_papers, writer), form, out)
@@ -215,6 +216,35 @@ def batch(
     if writer.is_oracle:
         note(f"{writer.name} looks at the targets: an upper bound, not a system.")
     _tell_oracle(input_name)
+
+
+def _target_of(target: str | None, store: PaperStore) -> Paper | None:
+    """The paper to write: one of the store, or the abstract in a file; an InputError if there is none."""
+    if target is None:
+        return None
+    if paper := store.papers([target]).get(target):
+        return paper
+    if (text := _text_of(target)) == target:
+        raise InputError(f"there is no paper and no file {target!r}", "Give an id, or a file with the abstract.")
+    return Paper("", abstract=text)
+
+
+def _read_ids(papers: str) -> list[str]:
+    """Paper ids from a list with commas, or a file with one per line; an InputError if there is none."""
+    ids = names_in(",".join(_text_of(papers).splitlines()))
+    if not ids:
+        raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
+    return ids
+
+
+def _text_of(name: str) -> str:
+    """What a file holds; the name itself if there is no such file, or if no file could be named so."""
+    try:
+        return printable(Path(name).read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise InputError(f"cannot read {name}", "Give a text file in UTF-8.") from None
+    except (OSError, ValueError):
+        return name
 
 
 def _give_draft(text: drafting.CitationText, form: str, out: Path | None, facts: Mapping[str, str] = {}) -> None:

@@ -1,6 +1,7 @@
 """`citerec train writer`: models that learn the texts that authors wrote, and trees that learn TLDRs."""
 
 import itertools
+import re
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from citerec.write.tasks import TextTask, subjects, task_digests
 from citerec.write.writers import models, trained
 from citerec.write.writers.base import Kind
 from citerec.write.writers.extractive import source_sentences
-from citerec.write.writers.models import WRITER_DIRECTORY, Generation, WriterManifest, as_citation, encode_task
+from citerec.write.writers.models import WRITER_DIRECTORY, Generation, WriterManifest, encode_task
 from citerec.write.writers.trained import Abstract, Texts, Vocabulary, feature_names, stems_of, table
 
 DEFAULT_BASE = "allenai/led-base-16384"
@@ -158,7 +159,7 @@ def _learner(
         results = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
         return results[options.dev_metric], results
 
-    learnt = as_citation if options.as_citations else str
+    learnt = _as_citation if options.as_citations else str
     examples = [(task, learnt(target)) for task in train for target in task.targets]
     return Learner(model.model, options.batch, examples, losses, evaluate)
 
@@ -180,6 +181,14 @@ def _generation(model: TextModel, options: WriterOptions) -> Generation:
     models.check_room(model, generation)
     model.global_attention = generation.global_attention
     return replace(generation, post_processing="ref") if options.as_citations else generation
+
+
+def _as_citation(target: str) -> str:
+    """A TLDR in the style of citation texts, for models that learnt these: "We show" becomes "This paper REF show".
+
+    Mao et al. 2022, section 4.1: for few-shot training targets, not for those that are measured.
+    """
+    return re.sub(r"^\s*We\b", "This paper REF", target)
 
 
 def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:

@@ -12,12 +12,11 @@ import orjson
 from citerec.corpus.base import entries_of
 from citerec.corpus.citation_keys import surnames
 from citerec.corpus.reading import raw_lines, whole_lines
-from citerec.corpus.store import PaperStore
 from citerec.drafts.filling import Filling, as_source
-from citerec.errors import InputError, WriterError
+from citerec.errors import WriterError
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.resume import digest_of, identity
-from citerec.files.text import names_in, one_line, printable
+from citerec.files.text import one_line
 from citerec.files.writing import apart, beside, write_failures
 from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.anchors import marked
@@ -165,35 +164,6 @@ def _share(one: set[str], other: set[str]) -> float:
 
 def _year(paper: Paper) -> int:
     return paper.year or 9999  # unknown: last
-
-
-def target_of(target: str | None, store: PaperStore) -> Paper | None:
-    """The paper to write: one of the store, or the abstract in a file; an InputError if there is none."""
-    if target is None:
-        return None
-    if paper := store.papers([target]).get(target):
-        return paper
-    if (text := _text_of(target)) == target:
-        raise InputError(f"there is no paper and no file {target!r}", "Give an id, or a file with the abstract.")
-    return Paper("", abstract=text)
-
-
-def read_ids(papers: str) -> list[str]:
-    """Paper ids from a list with commas, or a file with one per line; an InputError if there is none."""
-    ids = names_in(",".join(_text_of(papers).splitlines()))
-    if not ids:
-        raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
-    return ids
-
-
-def _text_of(name: str) -> str:
-    """What a file holds; the name itself if there is no such file, or if no file could be named so."""
-    try:
-        return printable(Path(name).read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InputError(f"cannot read {name}", "Give a text file in UTF-8.") from None
-    except (OSError, ValueError):
-        return name
 
 
 def write_batch(

@@ -445,14 +445,9 @@ def numbers(text: str) -> list[Decimal | str]:
     ]
 
 
-def refers_to_itself(text: str) -> bool:
-    """Whether one of the keywords is in a text, in upper or lower case."""
-    return _KEYWORD.search(text) is not None
-
-
 def self_reference(prediction: Prediction) -> list[float]:
     """1 if a text refers to itself, else 0. Targets do too: 5 % of CiteBench's (appendix A.6)."""
-    return [float(refers_to_itself(prediction.text))]
+    return [float(_KEYWORD.search(prediction.text) is not None)]
 
 
 def _share(flags: Sequence[bool]) -> float:

@@ -7,10 +7,11 @@ from hypothesis import assume, example, given, strategies as st
 from lexrank import STOPWORDS, LexRank
 from summa.summarizer import summarize
 
+from citerec.papers.common.extractive import all_sentences, cited
 from citerec.write.anchors import mentions
 from citerec.write.tasks import Sentence, Source, TextTask
 from citerec.write.writers import open_writer
-from citerec.write.writers.extractive import all_sentences, attributed, cited, impersonal
+from citerec.write.writers.extractive import attributed, impersonal
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from citerec.papers.common.extractive import all_sentences, documents
 from citerec.write.tasks import Sentence, TextTask
 from citerec.write.writers.base import WriterPart
-from citerec.write.writers.extractive import ExtractiveWriter, all_sentences, documents, extractive
+from citerec.write.writers.extractive import ExtractiveWriter, extractive
 
 SENTENCES = 3
 """How many sentences LEAD and LexRank take."""

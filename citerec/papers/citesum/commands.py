@@ -10,6 +10,8 @@ from citerec.cli.options import Out
 from citerec.files.progress import progress_bar
 from citerec.papers.common.commands import FromFullTexts
 
+_Part = Literal["title", "discipline", "introduction", "conclusion"]
+
 
 def citesum(sources: tuple[Path, ...], /, *, built: FromFullTexts) -> None:
     """Make TLDRs of papers from the sentences that cite them in the full texts of SOURCES.
@@ -35,9 +37,7 @@ def recast(
     *,
     out: Out,
     goals: Annotated[tuple[Literal["summary", "title", "discipline"], ...], Parameter(name="--target")] = ("summary",),
-    parts: Annotated[
-        tuple[Literal["title", "discipline", "introduction", "conclusion"], ...], Parameter(name="--with")
-    ] = (),
+    parts: Annotated[tuple[_Part, ...], Parameter(name="--with")] = (),
 ) -> None:
     """Make other tasks of the papers of FILE: with other inputs or targets.
 

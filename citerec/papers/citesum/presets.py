@@ -2,15 +2,8 @@
 
 from citerec.write.metrics import Preset
 
-CITESUM = Preset(
-    "citesum",
-    source="Mao et al. 2022; github.com/morningmoni/CiteSum: run_seq2seq.py",
-    metrics=("rouge",),
-    options={"stemming": True, "rouge_l": "sentence", "references": "first"},
-)
-SCITLDR = Preset(
-    "scitldr",
-    source="Cachola et al. 2020; github.com/allenai/scitldr: scripts/cal-rouge.py",
-    metrics=("rouge",),
-    options={"stemming": True, "rouge_l": "sentence", "references": "best"},
-)
+_ROUGE = {"stemming": True, "rouge_l": "sentence"}
+_OF_CITESUM = "Mao et al. 2022; github.com/morningmoni/CiteSum: run_seq2seq.py"
+_OF_SCITLDR = "Cachola et al. 2020; github.com/allenai/scitldr: scripts/cal-rouge.py"
+CITESUM = Preset("citesum", _OF_CITESUM, {**_ROUGE, "references": "first"}, ("rouge",))
+SCITLDR = Preset("scitldr", _OF_SCITLDR, {**_ROUGE, "references": "best"}, ("rouge",))

@@ -1,11 +1,39 @@
-"""Sentences that are most like a target: Greedy Oracle and EXT-ORACLE. They are upper bounds, not systems."""
+"""What extractive baselines share: where they take sentences from, and those most like a target.
+
+Greedy Oracle and EXT-ORACLE are upper bounds, not systems.
+"""
 
 from collections.abc import Sequence
 
 from citerec.write.metrics import grown_rouge, tokens_of
-from citerec.write.tasks import Sentence, TextTask
+from citerec.write.tasks import Sentence, Source, TextTask
 from citerec.write.writers.base import WriterPart, targets_of
-from citerec.write.writers.extractive import ExtractiveWriter, all_sentences, extractive
+from citerec.write.writers.extractive import END, ExtractiveWriter, extractive, source_sentences, uncited
+
+
+def documents(task: TextTask) -> list[tuple[tuple[int, ...], Source]]:
+    """What sentences are taken from, each with its attributions: the citing paper if it is given, then the sources.
+
+    The citing paper has no number: it cites, and is not cited.
+    """
+    own = [((), task.citing_source)] if task.citing_source else []
+    return [*own, *(((number,), source) for number, source in enumerate(task.sources))]
+
+
+def all_sentences(task: TextTask, each: int | None = None) -> list[Sentence]:
+    """The first sentences of each document (None: all): LEAD of OARelatedWork, EXT-LEAD of CiteSum for one source."""
+    return [
+        Sentence(sentence, attributions)
+        for attributions, source in documents(task)
+        for sentence in source_sentences(source)[:each]
+    ]
+
+
+def cited(sentence: Sentence, _task: TextTask) -> str:
+    """A sentence with its citation before the full stop: "… [0]."; its own citations are left out."""
+    text, stop, closing, _ = END.split(uncited(sentence.text), maxsplit=1)
+    citations = "".join(f" [{number}]" for number in sentence.attributions)
+    return f"{text}{closing}{citations}{stop or '.'}"
 
 
 def oracle(

@@ -22,7 +22,7 @@ from citerec.files.progress import Progress, no_progress
 from citerec.files.text import counted
 from citerec.papers.common.reproduce import Measured, Reproduction, find, metrics_here, published
 from citerec.write.anchors import without_anchors
-from citerec.write.metrics import NEW_NGRAMS, NGRAMS, PRESETS, WORDS, novelty, open_metrics, refers_to_itself
+from citerec.write.metrics import NEW_NGRAMS, NGRAMS, PRESETS, WORDS, novelty, open_metrics, self_reference
 from citerec.write.task_files import input_of, read_prediction_file, read_tasks
 from citerec.write.tasks import Prediction, TextTask, sentences_of, words_of
 
@@ -49,7 +49,8 @@ def describe(tasks: Iterable[TextTask]) -> pd.DataFrame:
         for target in _targets(task):
             words, lines = len(words_of(without_anchors(target))), filter(str.strip, target.splitlines())
             row = {"target_words": words, "compression": in_sources / words if in_sources and words else np.nan}
-            rows.append({**row, "paragraphs": len(list(lines)), "self_reference": refers_to_itself(target)})
+            (refers,) = self_reference(Prediction(task, target, ""))
+            rows.append({**row, "paragraphs": len(list(lines)), "self_reference": refers})
     return pd.DataFrame(rows, columns=_COUNTED, dtype=np.float64)
 
 

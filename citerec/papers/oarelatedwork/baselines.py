@@ -1,9 +1,11 @@
-"""The extractive systems of OARelatedWork (Docekal et al. 2024, section 6.1): TextRank by source, Greedy Oracle."""
+"""The extractive systems of OARelatedWork (Docekal et al. 2024, section 6.1): LEAD, TextRank, Greedy Oracle."""
+
+import functools
 
 from citerec.papers.citebench.baselines import summa
-from citerec.papers.common.extractive import oracle_writer
+from citerec.papers.common.extractive import all_sentences, cited, documents, oracle_writer
 from citerec.write.tasks import Sentence, TextTask
-from citerec.write.writers.extractive import ExtractiveWriter, cited, documents, extractive
+from citerec.write.writers.extractive import ExtractiveWriter, extractive
 
 WORDS = 150
 """Words of a text of `textrank-each` by default."""
@@ -27,5 +29,6 @@ def textrank_each(task: TextTask) -> list[Sentence]:
     return sentences
 
 
+LEAD_EACH = extractive(ExtractiveWriter("lead-each", functools.partial(all_sentences, each=1), cited))
 TEXTRANK_EACH = extractive(ExtractiveWriter("textrank-each", textrank_each, cited))
 GREEDY_ORACLE = oracle_writer("greedy-oracle", (2,))

@@ -61,8 +61,13 @@ class WriterPart(NamedTuple):
 
 
 _DEFAULTS: Mapping[Kind, str] = {"citation": "attributed", "related-work": "attributed", "tldr": "trained"}
-_EXTRACTIVE = ("attributed", "contribution", "lead-each", "ext-lead")
-_MODULES = dict.fromkeys(_EXTRACTIVE, "extractive") | {"trained": "trained", "chat": "models", MODEL: "models"}
+_MODULES = {
+    "attributed": "extractive",
+    "contribution": "extractive",
+    "trained": "trained",
+    "chat": "models",
+    MODEL: "models",
+}
 WRITERS: Registry[WriterPart] = Registry(
     "writer",
     {name: f"citerec.write.writers.{one}:{name.upper().replace('-', '_')}" for name, one in _MODULES.items()},

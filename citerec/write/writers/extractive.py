@@ -63,8 +63,8 @@ _IRREGULAR = {"have": "has", "are": "is", "am": "is", "were": "was", "do": "does
 _ADVERB = re.compile(r"not|only|also|then|further|first|here|now|thus|hence|therefore|[a-z]+ly")
 _WORD = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*")
 _AND_VERB = re.compile(rf"(?<= and )(?:{any_of('sure_verbs')})\b")
-# Closing quotes and brackets may follow the end of a sentence.
-_END = re.compile(r"([.?!]?)([\"'”’)\]]*)\Z")
+END = re.compile(r"([.?!]?)([\"'”’)\]]*)\Z")
+"""The end of a sentence: its stop, and the quotes and brackets that close after it."""
 
 
 @dataclass(eq=False)
@@ -112,24 +112,6 @@ def source_sentences(source: Source) -> tuple[str, ...]:
     return source.sentences or sentences_of(source.text)
 
 
-def documents(task: TextTask) -> list[tuple[tuple[int, ...], Source]]:
-    """What sentences are taken from, each with its attributions: the citing paper if it is given, then the sources.
-
-    The citing paper has no number: it cites, and is not cited.
-    """
-    own = [((), task.citing_source)] if task.citing_source else []
-    return [*own, *(((number,), source) for number, source in enumerate(task.sources))]
-
-
-def all_sentences(task: TextTask, each: int | None = None) -> list[Sentence]:
-    """The first sentences of each document (None: all): LEAD of OARelatedWork, EXT-LEAD of CiteSum for one source."""
-    return [
-        Sentence(sentence, attributions)
-        for attributions, source in documents(task)
-        for sentence in source_sentences(source)[:each]
-    ]
-
-
 def stands_alone(sentence: str) -> bool:
     """Whether a sentence asks nothing, and does not begin with what refers to the one before it, such as "this"."""
     return not (_LEANS.match(sentence) or sentence.rstrip().endswith("?"))
@@ -157,13 +139,6 @@ def contribution_of(sentences: Sequence[str], cues: Sequence[re.Pattern[str]] = 
     return next(numbers, 0)
 
 
-def cited(sentence: Sentence, _task: TextTask) -> str:
-    """A sentence with its citation before the full stop: "… [0]."; its own citations are left out."""
-    text, stop, closing, _ = _END.split(uncited(sentence.text), maxsplit=1)
-    citations = "".join(f" [{number}]" for number in sentence.attributions)
-    return f"{text}{closing}{citations}{stop or '.'}"
-
-
 def attributed(sentence: Sentence, task: TextTask) -> str:
     """A sentence of an abstract in the third person, with its authors in place of "we", and with its citation.
 
@@ -185,7 +160,7 @@ def attributed(sentence: Sentence, task: TextTask) -> str:
             rest = _of_one(rest) if len(source.authors) == 1 else re.sub("^ am ", " are ", rest)
         text = text[: pronoun.start()] + f"{names} [{number}]".lstrip() + _in_third_person(rest)
     else:
-        text, stop, closing, _ = _END.split(text, maxsplit=1)
+        text, stop, closing, _ = END.split(text, maxsplit=1)
         return f"“{text.replace('“', '‘').replace('”', '’')}{closing}” [{number}]{stop or '.'}"
     return text if text.endswith((".", "?", "!", ")", '"', "”")) else f"{text}."
 
@@ -241,9 +216,5 @@ def uncited(sentence: str) -> str:
     return replaced(sentence, ((trimmed_end(sentence, start, " "), end, "") for start, end in starts))
 
 
-_first_each = functools.partial(all_sentences, each=1)
-
 ATTRIBUTED = extractive(ExtractiveWriter("attributed", functools.partial(contribution_each, alone=True), attributed))
 CONTRIBUTION = extractive(ExtractiveWriter("contribution", contribution_each))
-LEAD_EACH = extractive(ExtractiveWriter("lead-each", _first_each, cited))
-EXT_LEAD = extractive(ExtractiveWriter("ext-lead", _first_each))

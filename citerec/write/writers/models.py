@@ -263,14 +263,6 @@ def processed(text: str, processing: Literal["ref"] | None) -> str:
     return text.strip()
 
 
-def as_citation(target: str) -> str:
-    """A TLDR in the style of citation texts, for models that learnt these: "We show" becomes "This paper REF show".
-
-    Mao et al. 2022, section 4.1: for few-shot training targets, not for those that are measured.
-    """
-    return re.sub(r"^\s*We\b", "This paper REF", target)
-
-
 class WriterManifest(ModelManifest):
     """`manifest.json` of a trained writer; `dev` has its scores on the dev tasks, and those of the base.
 
