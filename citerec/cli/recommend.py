@@ -5,7 +5,7 @@ import functools
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,20 +21,19 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
 from citerec.drafts import Draft, Files, Place, check_places, draft_of_text, place_marker, read_draft
 from citerec.drafts.bibliography import read_cited
-from citerec.errors import CiterecError, InputError, SettingsError, UsageError
+from citerec.errors import InputError, SettingsError, UsageError
 from citerec.files.progress import progress_bar, told
 from citerec.files.writing import apart
 from citerec.recommend import Recommender
-from citerec.records import MARKER, Answer, Context, Filters, Paper
+from citerec.records import MARKER, Answer, Context, Paper
 from citerec.retrieve.base import Candidates
 from citerec.retrieve.entries import papers_of_index
 from citerec.retrieve.run import SearchOptions, run_lines
 
 if TYPE_CHECKING:  # what one of the commands needs, it imports itself: none waits for the others
     from citerec.cli.picker import Action
-    from citerec.drafts.files import State
-    from citerec.drafts.filling import DraftHit, Filling
-    from citerec.index.build import Follower
+    from citerec.drafts.filling import DraftHit
+    from citerec.drafts.session import Choice, FillSession
     from citerec.write.drafting import Tldr
 
 _FORM = "How the papers are given: BibTeX, CSL-JSON and RIS list each once; trec is a run."
@@ -365,244 +364,130 @@ def fill(
     """
     from citerec.drafts.filling import Filling
     from citerec.drafts.project import project_of
+    from citerec.drafts.session import FillSession
     from citerec.index.build import Follower
 
-    asked = opened(chosen, near=draft, citing=fill_options.citing)
-    with asked as (recommender, place), contextlib.ExitStack() as stack:
+    with opened(chosen, near=draft, citing=fill_options.citing) as (recommender, place):
         if fill_options.yes in _TAKEN and recommender.calibration is None:
             fault = "this system cannot say of a paper whether it is sure or likely"
             remedy = (
                 "Fill all places, --yes=any; or calibrate it: citerec train confidence --contexts FILE --index INDEX"
             )
             raise SettingsError(fault, remedy)
-        session: _Session  # it opens the index anew where that grows
+        session: FillSession  # it opens the index anew where that grows
         match = (lambda entries: papers_of_index(entries, session.recommender.index)) if place else None
         filling = Filling(draft, bib, Files(encoding), match, keys or project_of(draft).keys)
-        follower = Follower(place) if place else None
-        session = _Session(recommender, limits.filters, fill_options, filling, follower, stack)
+        session = FillSession(
+            recommender,
+            filling,
+            functools.partial(_surely if fill_options.yes else _asked, fill_options),
+            note if fill_options.diff else say,
+            note,
+            follower=Follower(place) if place else None,
+            filters=limits.filters,
+            citing={"citing_id": fill_options.citing, "citing_title": fill_options.title},
+            writes=not fill_options.diff,
+        )
         if not fill_options.suggest:
             check_places(filling.draft, draft)
         for unreadable in filling.bibliography.unreadable:
             note(f"{unreadable} (this entry is not used)", style="yellow")
-        session.run()
+        with contextlib.closing(session):
+            _run(session, fill_options)
 
 
-_Done = Literal["cited", "skipped", "back", "undo", "stale", "stopped"]
-_Taken = tuple[_Done, list[Paper], str]
-"""What was done at a place: the papers that it shall cite, if any, and a text that cites them."""
+def _run(session: "FillSession", options: FillOptions) -> None:
+    """Fills a draft, and says at the end what was done."""
+    filling, cited = session.filling, 0
+    whole, entries = len(filling.draft.places), len(filling.bibliography.entries)
+    is_through = session.fill()
+    left = len(filling.draft.places)
+    if options.suggest and is_through:
+        cited = session.suggest()
+    new = len(filling.bibliography.entries) - entries
+    if options.diff:
+        print(filling.files.diff(), end="")
+    filled = "would be filled" if options.diff else "filled"
+    added = f"{new} new {'entry' if new == 1 else 'entries'}"
+    done_so = [f"{whole - left} of {whole} places {filled}, {left} left"] if whole or not options.suggest else []
+    if options.suggest:
+        done_so.append(f"{cited} suggested {'sentence cites' if cited == 1 else 'sentences cite'}")
+    note(f"{'; '.join([*done_so, added])} in {filling.bibliography.path}.")
 
 
-@dataclass(slots=True)
-class _Session:
-    recommender: Recommender
-    filters: Filters
-    options: FillOptions
-    filling: "Filling"
-    follower: "Follower | None"
-    opened: contextlib.ExitStack
-    past: list[tuple[int, "State"]] = field(default_factory=list)
-    marked: Path | None = None  # the file with a place for a suggestion, which is never written
+def _surely(options: FillOptions, session: "FillSession", context: Context, place: Place) -> "Choice":
+    """The first paper, if the system is sure enough of it."""
+    answer, shown = session.search(context, 1, place, explain=False, own_first=options.own_first)
+    verdict = answer.hits[0].verdict if answer.hits else None
+    if answer.hits and (options.yes == "any" or verdict in _TAKEN[options.yes or "sure"]):
+        return "cited", [one.paper for one in shown], ""
+    if not answer.hits:
+        said = "no paper found"
+    elif answer.nothing_fits:
+        said = "nothing in the index seems to fit"
+    else:
+        title = shown[0].paper.title
+        said = f"{verdict}: {title if len(title) <= _TITLE else f'{title[:_TITLE]}…'}"
+    note(f"{place}: left open, {said}.")
+    return "skipped", [], ""
 
-    def _reload(self) -> bool:
-        """Reads what others have saved, and adds to the index what is new in its bibliographies; whether they have."""
-        if is_saved := self.filling.reload():
-            self.past.clear()  # what others have saved is never taken back
-        saved = self._saved()
-        if self.follower and saved:
-            index, names = self.follower.index, ", ".join(map(str, saved))
-            try:
-                self.follower.follow(saved)
-                self.recommender = self.opened.enter_context(Recommender.open(index, self.recommender.recipe))
-                note(f"{index} is up to date with {names}.")
-            except CiterecError as error:
-                note(f"{index} is not up to date with {names}: {error}", style="yellow")
-        return is_saved or bool(saved)
 
-    def _saved(self) -> list[Path]:
-        """The bibliographies of the index that others have saved; that of the draft is written here too."""
-        saved = self.follower.saved() if self.follower else []
-        own = [self.filling.bibliography.path.resolve()] if self.past else []
-        return [one for one in saved if one.resolve() not in own]
+def _asked(options: FillOptions, session: "FillSession", context: Context, place: Place) -> "Choice":
+    """What a person does at a place, in a terminal or by lines; EOFError to stop."""
+    k, own, marked, is_new = options.k, context, list[Paper](), True
+    where = f"{place} · {place.section}" if place.section else str(place)
+    while True:
+        if is_new:
+            answer, shown = session.search(context, k, place, explain=True, own_first=options.own_first)
+        action: Action
+        if is_terminal():
+            from citerec.cli.picker import choose
 
-    def _is_stale(self) -> bool:
-        return self.filling.files.is_stale(self.marked) or bool(self._saved())
-
-    def run(self) -> None:
-        """Goes from place to place, and says at the end what was done."""
-        filling, options, skipped = self.filling, self.options, 0
-        whole, entries = len(filling.draft.places), len(filling.bibliography.entries)
-        with contextlib.suppress(EOFError, KeyboardInterrupt):
-            while skipped < len(filling.draft.places):
-                if self._reload():
-                    continue
-                place = filling.draft.places[skipped]
-                context = filling.draft.contexts(self.recommender.store, filling.cited, **self._citing)[skipped]
-                done = self._fill(skipped, context, place)
-                if done == "undo" and self.past:
-                    skipped, texts = self.past.pop()
-                    filling.restore(texts)
-                    self._write(f"{filling.draft.places[skipped]}: taken back")
-                else:
-                    skipped = max(0, skipped + {"skipped": 1, "back": -1}.get(done, 0))
-        left, cited = len(filling.draft.places), 0
-        if options.suggest and skipped == left:  # nobody has stopped
-            with contextlib.suppress(EOFError, KeyboardInterrupt):
-                cited = self._suggest()
-        new = len(filling.bibliography.entries) - entries
-        if options.diff:
-            print(filling.files.diff(), end="")
-        filled = "would be filled" if options.diff else "filled"
-        added = f"{new} new {'entry' if new == 1 else 'entries'}"
-        done_so = [f"{whole - left} of {whole} places {filled}, {left} left"] if whole or not options.suggest else []
-        if options.suggest:
-            done_so.append(f"{cited} suggested {'sentence cites' if cited == 1 else 'sentences cite'}")
-        note(f"{'; '.join([*done_so, added])} in {filling.bibliography.path}.")
-
-    @property
-    def _citing(self) -> dict[str, Any]:
-        return {"citing_id": self.options.citing, "citing_title": self.options.title}
-
-    def _fill(self, number: int, context: Context, place: Place) -> _Done:
-        """Cites what is picked at a place."""
-        take = self._surely if self.options.yes else self._asked
-        done, papers, said = take(context, place)
-        if papers:
-            self.past.append((number, self.filling.files.state()))
-            self._write(f"{place}: {', '.join(self.filling.cite(number, papers, said))}")
-        return done
-
-    def _write(self, done: str) -> None:
-        """Writes the files, and says what was done."""
-        if not self.options.diff:
-            self.filling.files.write()
-        (note if self.options.diff else say)(done)
-
-    def _suggest(self) -> int:
-        """Goes through sentences that may want a citation; how many cite something then."""
-        cited, seen = 0, set[str]()
-        while True:
-            done, taken = self._suggest_some(seen)
-            cited += taken
-            if done != "stale":
-                return cited
-            self._reload()
-
-    def _suggest_some(self, seen: set[str]) -> tuple[str, int]:
-        """Goes through those that were not `seen`, until a file is saved; what was done last, and how many cite."""
-        from citerec.drafts.suggest import suggestions
-
-        filling, number, done = self.filling, 0, ""
-        options: dict[str, Any] = {"k": 1, "filters": self.filters, **self._citing}
-        every = suggestions(filling.draft, self.recommender, filling.files, filling.cited, **options)
-        found = [one for one in every if one.sentence not in seen]
-        # By the number of a suggestion that was taken: the texts before, and how much longer its file is since.
-        taken: dict[int, tuple[State, int]] = {}
-        while number < len(found):
-            one, texts = found[number], filling.files.state()
-            path, size = one.place.path, len(filling.files.text(one.place.path))
-            before = (by for at, (_, by) in taken.items() if found[at].place.path == path and found[at].end <= one.end)
-            end = one.end + sum(before)
-            place, self.marked = filling.mark(path, end, one.marker), path
-            try:
-                done = self._fill(place, one.answer.context, one.place)
-            except (EOFError, KeyboardInterrupt):
-                done = "stopped"
-            self.marked = None
-            if done == "cited":
-                taken[number] = texts, len(filling.files.text(path)) - size
-            else:
-                filling.unmark(path, end, one.marker)
-            if done in ("stopped", "stale"):
-                break
-            if done in ("cited", "skipped"):
-                seen.add(one.sentence)
-            if done == "undo" and taken:
-                number, (texts, _) = taken.popitem()
-                filling.restore(texts)
-                self._write(f"{found[number].place}: taken back")
-                continue
-            number += -1 if done == "back" and number and number - 1 not in taken else done in ("cited", "skipped")
-        return done, len(taken)
-
-    def _search(self, context: Context, k: int, place: Place) -> "tuple[Answer, list[DraftHit]]":
-        """An answer, and its papers in the order in which they are shown."""
-        from citerec.drafts.filling import draft_hits
-
-        most = min(k, self.recommender.index.most_hits)
-        filters = replace(self.filters, exclude=(*self.filters.exclude, *self.filling.beside(place)))
-        answer = self.recommender.search(context, most, filters, explain=not self.options.yes, fold=True)
-        return answer, draft_hits(answer, self.filling.bibliography, own_first=self.options.own_first)
-
-    def _surely(self, context: Context, place: Place) -> _Taken:
-        """The first paper, if the system is sure enough of it."""
-        answer, shown = self._search(context, 1, place)
-        verdict = answer.hits[0].verdict if answer.hits else None
-        if answer.hits and (self.options.yes == "any" or verdict in _TAKEN[self.options.yes or "sure"]):
-            return "cited", [one.paper for one in shown], ""
-        if not answer.hits:
-            said = "no paper found"
-        elif answer.nothing_fits:
-            said = "nothing in the index seems to fit"
+            (before, _, after), words = context.text.partition(MARKER), ""
+            remark = "Nothing in the index seems to fit; the nearest papers:" if answer.nothing_fits else ""
+            still = [number for number, one in enumerate(shown) if one.paper in marked]
+            action, picked = choose(where, (before, after), shown, remark, still, lambda: session.is_stale)
         else:
-            title = shown[0].paper.title
-            said = f"{verdict}: {title if len(title) <= _TITLE else f'{title[:_TITLE]}…'}"
-        note(f"{place}: left open, {said}.")
-        return "skipped", [], ""
-
-    def _asked(self, context: Context, place: Place) -> _Taken:
-        """What a person does at a place, in a terminal or by lines; EOFError to stop."""
-        k, own, marked, is_new = self.options.k, context, list[Paper](), True
-        where = f"{place} · {place.section}" if place.section else str(place)
-        while True:
             if is_new:
-                answer, shown = self._search(context, k, place)
-            action: Action
-            if is_terminal():
-                from citerec.cli.picker import choose
+                _show(session, where, answer, shown)
+            action, picked, words = _typed(len(shown))
+        marked = papers = [shown[number].paper for number in picked]
+        if action == "quit":
+            raise EOFError
+        if action in ("back", "undo", "stale"):
+            return action, [], ""
+        if action == "skip":
+            return "skipped", [], ""
+        said = _said(session, context, papers) if action == "write" else ""
+        if action == "cite" or said:
+            return "cited", papers, said
+        if action == "more":
+            k += options.k
+        elif action == "words":
+            with contextlib.suppress(EOFError, KeyboardInterrupt):
+                words = words or ask("Search for (nothing: the sentence again): ")
+                context = replace(own, text=words, before="", after="") if words else own
+        is_new = action != "write"
 
-                (before, _, after), words = context.text.partition(MARKER), ""
-                told = "Nothing in the index seems to fit; the nearest papers:" if answer.nothing_fits else ""
-                still = [number for number, one in enumerate(shown) if one.paper in marked]
-                action, picked = choose(where, (before, after), shown, told, still, self._is_stale)
-            else:
-                if is_new:
-                    self._show(where, answer, shown)
-                action, picked, words = _typed(len(shown))
-            marked = papers = [shown[number].paper for number in picked]
-            if action == "quit":
-                raise EOFError
-            if action in ("back", "undo", "stale"):
-                return action, [], ""
-            if action == "skip":
-                return "skipped", [], ""
-            said = self._said(context, papers) if action == "write" else ""
-            if action == "cite" or said:
-                return "cited", papers, said
-            if action == "more":
-                k += self.options.k
-            elif action == "words":
-                with contextlib.suppress(EOFError, KeyboardInterrupt):
-                    words = words or ask("Search for (nothing: the sentence again): ")
-                    context = replace(own, text=words, before="", after="") if words else own
-            is_new = action != "write"
 
-    def _said(self, context: Context, papers: list[Paper]) -> str:
-        """A text that cites papers, as the draft will have it; empty if it is not wanted."""
-        from citerec.write import drafting
-        from citerec.write.writers.base import open_writer
+def _said(session: "FillSession", context: Context, papers: list[Paper]) -> str:
+    """A text that cites papers, as the draft will have it; empty if it is not wanted."""
+    from citerec.write import drafting
+    from citerec.write.writers.base import open_writer
 
-        writer = open_writer(None, "citation")
-        written = drafting.draft(drafting.citation_task(context, papers), papers, writer)
-        text = drafting.in_draft(written, self.filling)
-        say(text)
-        note("It is generated from their abstracts: check it.")
-        return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""
+    writer = open_writer(None, "citation")
+    written = drafting.draft(drafting.citation_task(context, papers), papers, writer)
+    text = drafting.in_draft(written, session.filling)
+    say(text)
+    note("It is generated from their abstracts: check it.")
+    return text if confirm("Cite them, and insert this text behind the sentence?", default=False) else ""
 
-    def _show(self, where: str, answer: Answer, shown: "Sequence[DraftHit]") -> None:
-        """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
-        say(Rule(where, style="dim", align="left"))
-        hits = tuple(one.hit for one in shown)
-        say(*parts_of(replace(answer, hits=hits), self.recommender.titles(answer.hits), remarks=_remarks(shown)))
+
+def _show(session: "FillSession", where: str, answer: Answer, shown: "Sequence[DraftHit]") -> None:
+    """Shows the papers for a place, with what supports the claim, and the keys that they have already."""
+    say(Rule(where, style="dim", align="left"))
+    hits = tuple(one.hit for one in shown)
+    say(*parts_of(replace(answer, hits=hits), session.recommender.titles(answer.hits), remarks=_remarks(shown)))
 
 
 def _typed(papers: int) -> "tuple[Action, tuple[int, ...], str]":
