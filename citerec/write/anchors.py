@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from citerec.contexts.markers import ALL_STYLES, Spans, Style, find_markers
 from citerec.corpus.citation_keys import surname
+from citerec.corpus.matching import plain_title
 from citerec.files.text import printable, replaced
 from citerec.write.tasks import Prediction, Sentence, Source, TextTask, content_terms, sentences_of
 
@@ -114,18 +115,18 @@ def cited_in(text: str, sources: Sequence[Source]) -> Cited:
     of_number = []
     for number, source in enumerate(sources):
         of_number.append(first.setdefault(f"id {source.paper_id}", number) if source.paper_id else number)
-        if title := _bare(source.title):
+        if title := plain_title(source.title):
             first.setdefault(f"title {title}", of_number[number])
     cited, outside, titles = set[int](), set[str](), set[str]()
     for anchor in anchors_of(text):
         cited.update(of_number[number] for number in anchor.numbers if number < len(sources))
         outside.update(f"[{number}]" for number in anchor.numbers if number >= len(sources))
-        named = first.get(f"id {anchor.paper_id}", first.get(f"title {_bare(anchor.title)}"))
+        named = first.get(f"id {anchor.paper_id}", first.get(f"title {plain_title(anchor.title)}"))
         if named is not None:
             cited.add(named)
         elif anchor.paper_id.lower() not in _NAMELESS:
             outside.add(anchor.paper_id)
-        elif title := _bare(anchor.title):
+        elif title := plain_title(anchor.title):
             titles.add(title)
     return Cited(frozenset(cited), frozenset(outside), frozenset(titles))
 
@@ -180,20 +181,9 @@ def _by_anchor(printed: str, anchor: Anchor, sources: Sequence[Source]) -> Menti
 
 def _by_authors(printed: str, sources: Sequence[Source]) -> tuple[int, ...]:
     """The sources of which a citation names an author."""
-    words = set(_words(printed))
-    return tuple(
-        number
-        for number, source in enumerate(sources)
-        if any(words.issuperset(_words(surname(author))) for author in source.authors if _words(author))
-    )
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
-
-
-def _bare(title: str) -> str:
-    return " ".join(_words(title))
+    words = set(plain_title(printed).split())
+    surnames = [[plain_title(surname(author)).split() for author in source.authors] for source in sources]
+    return tuple(number for number, names in enumerate(surnames) if any(one and words >= set(one) for one in names))
 
 
 def traced(task: TextTask, text: str, writer: str) -> Prediction:

@@ -150,16 +150,12 @@ def by_topic(papers: Sequence[Paper]) -> list[Paper]:
     while left:
         group = [left.pop(0)]
         for one in group:  # it grows
-            near = [other for other in left if _share(terms[one.paper_id], terms[other.paper_id]) >= _ALIKE]
+            words, others = terms[one.paper_id], ((other, terms[other.paper_id]) for other in left)
+            near = [other for other, its in others if len(words & its) >= _ALIKE * max(1, len(words | its))]
             left = [other for other in left if other not in near]
             group += near
         ordered += sorted(group, key=_year)
     return ordered
-
-
-def _share(one: set[str], other: set[str]) -> float:
-    """The share of the words of two texts that both have."""
-    return len(one & other) / max(1, len(one | other))
 
 
 def _year(paper: Paper) -> int:
