@@ -147,10 +147,13 @@ def _parts(
     for one in judged:
         if one.verdict == SUPPORTS:
             yield Text(f"{one.place}: ").append("supports ", style="green").append(f"{one.key}: “{one.says}”")
+    said = set[str]()
     for finding in findings:
         line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
         line.append(f"{finding.code} ", style=_STYLES[finding.severity]).append(finding.message)
-        yield line.append(f"\n    {finding.remedy}", style="dim")
+        # The same remedy is said once.
+        yield line if finding.remedy in said else line.append(f"\n    {finding.remedy}", style="dim")
+        said.add(finding.remedy)
     counts = Counter(finding.severity.value for finding in findings)
     yield f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one]) or 'nothing to mend'}."
     if judged:

@@ -254,7 +254,10 @@ def remove(
     before = len(opened)
     with progress_bar() as on_progress:
         opened.remove(ids_file or ids, on_progress=on_progress)
-    say(f"Removed: {counted(before - len(opened), 'paper')}.", *_parts_of(describe(index), "brought up to date"))
+    removed = before - len(opened)
+    say(f"Removed: {counted(removed, 'paper')}.", *_parts_of(describe(index), "brought up to date"))
+    if removed < len(set(ids)) or not removed:
+        note("The index has no paper with the other ids." if removed else "The index has no paper with such an id.")
 
 
 def encode(
@@ -385,7 +388,7 @@ def _parts_of(description: Description, done: str = "") -> Iterator[Any]:
         "engine": f"{manifest.engine} (citerec {manifest.citerec})",
         "store": manifest.store,
         "fingerprint": manifest.fingerprint,
-        "years": description.years and f"{min(description.years)}–{max(description.years)}",
+        "years": "–".join(map(str, sorted({min(years), max(years)}))) if (years := description.years) else None,
         "fields of study": _most(description.fields),
         "venues": _most(description.venues),
     }
@@ -425,7 +428,9 @@ def _better_vectors(description: Description) -> str:
 
 
 def _of(count: int, whole: int) -> str:
-    return f"{count:,} ({count / whole:.0%})"
+    # All and none are said of all and none only.
+    share = count / whole if count in (0, whole) else min(max(count / whole, 0.01), 0.99)
+    return f"{count:,} ({share:.0%})"
 
 
 def _most(histogram: Mapping[str, int]) -> str:

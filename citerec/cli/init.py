@@ -34,6 +34,8 @@ def init(folder: Annotated[Path, Parameter(show_default=False)] = Path(), /) -> 
         folder: The folder of the drafts.  [default: this one]
     """
     place = folder / FILE
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}", "Make it, or give that of your drafts.")
     if place.exists():
         raise InputError(f"{place} is there already", "Change it, or remove it first.")
     bib = _asked("Bibliography", _bibliography(folder))
@@ -50,7 +52,7 @@ def init(folder: Annotated[Path, Parameter(show_default=False)] = Path(), /) -> 
     write_bytes(place, "".join(f"{line}\n" for line in lines).encode())
     say(f"{place} is written.")
     if index and not (folder / index).exists():
-        _advise(index, bib)
+        _advise(folder / index, folder / bib)
 
 
 def _asked(what: str, proposed: str) -> str:
@@ -63,7 +65,7 @@ def _asked(what: str, proposed: str) -> str:
 
 def _bibliography(folder: Path) -> str:
     """The bibliography that a draft of the folder names, or the only one there; else a usual name."""
-    files = sorted(folder.iterdir())[:_MOST] if folder.is_dir() else []
+    files = sorted(folder.iterdir())[:_MOST]
     for path in files:
         try:
             if path.suffix and is_draft(path) and (named := read_draft(path).bibliographies):
@@ -79,9 +81,9 @@ def _index(folder: Path) -> str:
     return (indexes[0].relative_to(folder) if len(indexes) == 1 else INDEXES / "mine").as_posix()
 
 
-def _advise(index: str, bib: str) -> None:
+def _advise(index: Path, bib: Path) -> None:
     """Says how the index is built; of the library of Zotero, if there is one and the person wants it."""
-    source = bib
+    source: Path | str = bib
     with contextlib.suppress(InputError, EOFError):
         if confirm(f"There is a Zotero library ({zotero_file()}). Search it?", default=True):
             source = ADDRESS

@@ -20,12 +20,15 @@ from citerec.cli import options
 from citerec.cli.console import entries_in, give, note, say, titled, tldr_line
 from citerec.contexts.read import context_of_sentence
 from citerec.corpus.store import PaperStore
+from citerec.drafts.bibliography import read_cited
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in, printable
 from citerec.index.manifest import find_index, manifest_and_store
 from citerec.recommend import Recommender
 from citerec.records import Paper, json_id
+from citerec.retrieve.base import OpenIndex
+from citerec.retrieve.entries import papers_of_index
 from citerec.serve.indexes import known_papers
 from citerec.settings import assign
 from citerec.systems import choose
@@ -84,7 +87,7 @@ def citation(
     Args:
         sentence: The sentence, with <REF> for the citation.
         k: How many papers to cite.
-        papers: Cite these instead of searching: comma-separated ids, or a file of them.
+        papers: Cite these instead of searching: comma-separated ids, a file of them, or a bibliography.
         title: Title of the paper that you write.
         citing: The paper of the index that you write: it is never cited.
         system: A system (citerec systems lists them); any of them followed by +RERANKER; or a TOML file of settings.
@@ -94,7 +97,7 @@ def citation(
     _, name, recipe = choose(place, system, writing.changes())
     writer = writing.opened("citation")
     with Recommender.open(place, recipe) as recommender:
-        cited_papers = known_papers(recommender.store, _read_ids(papers)) if papers is not None else []
+        cited_papers = _named_papers(papers, recommender.index) if papers is not None else []
         own = known_papers(recommender.store, [citing]) if citing else []
         if citing and own[0] in cited_papers:
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
@@ -159,14 +162,14 @@ def related_work(
     Example: citerec write related-work --papers 900000032,900000158 --index indexes/demo
 
     Args:
-        papers: Papers to cite: ids with commas, or a file of them.
+        papers: Papers to cite: ids with commas, a file of them, or a bibliography (.bib, .ris, .json with CSL).
         target: The paper that you write: its id, or a file with its abstract.
     """
     place, input_name = find_index(index), input_name or "abstracts"
     writer = writing.opened("related-work")
-    with contextlib.closing(manifest_and_store(place)[1]) as store:
-        cited_papers = drafting.by_topic(known_papers(store, _read_ids(papers)))
-        paper = _target_of(target, store)
+    with contextlib.closing(OpenIndex.open(place)) as opened:
+        cited_papers = drafting.by_topic(_named_papers(papers, opened))
+        paper = _target_of(target, opened.store)
         task = drafting.related_work_task(cited_papers, paper)
     task = INPUTS[input_name].of_task(task, full_texts=full_texts, note=note)
     _give_draft(drafting.draft(task, cited_papers, writer), form, out)
@@ -229,12 +232,19 @@ def _target_of(target: str | None, store: PaperStore) -> Paper | None:
     return Paper("", abstract=text)
 
 
-def _read_ids(papers: str) -> list[str]:
-    """Paper ids from a list with commas, or a file with one per line; an InputError if there is none."""
-    ids = names_in(",".join(_text_of(papers).splitlines()))
+def _named_papers(named: str, index: OpenIndex) -> list[Paper]:
+    """The papers of an index in a list with commas, a file with an id per line, or a bibliography."""
+    if Path(named).suffix.lower() in (".bib", ".ris", ".json"):
+        entries = read_cited(Path(named))
+        ids = list(papers_of_index(entries, index).values())
+        note(f"{index.path} has {len(ids):,} of the {len(entries):,} papers of {named}.")
+    else:
+        ids = names_in(",".join(_text_of(named).splitlines()))
     if not ids:
-        raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
-    return ids
+        raise InputError(
+            f"there is no paper of the index in {named!r}", "Give ids with commas between them, or a file."
+        )
+    return known_papers(index.store, ids)
 
 
 def _text_of(name: str) -> str:

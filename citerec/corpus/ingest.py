@@ -79,6 +79,8 @@ def ingest(
                 raise InputError(f"{store.name} holds papers of other shards", "Give the address of an empty database.")
             rejected.add(counts.read, counts.bad)
             done += sizes[number]
+        if rejected.bad and (bad := next(iter(store.quarantine()), None)):
+            rejected.add(first=fault_at(bad["shard"], bad["line"], bad["reason"]))
         todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
         for (number, shard), batches in _read(todo, store, workers):
             totals = Counter[str]()

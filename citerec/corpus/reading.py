@@ -340,14 +340,17 @@ def check_size(size: int) -> None:
         raise RecordError(f"it has more than {most:,} bytes of text ({RECORD_BYTES})")
 
 
+_NOT_UTF8 = "not UTF-8 (to convert a file: iconv -f latin1 -t utf-8 FILE)"
+
+
 def _reason(error: Exception) -> str:
     match error:
         case RecordError():
             return str(error)
         case orjson.JSONDecodeError():
-            return "not UTF-8" if "utf-8" in error.msg.lower() else f"not JSON: {error.msg}"
+            return _NOT_UTF8 if "utf-8" in error.msg.lower() else f"not JSON: {error.msg}"
         case UnicodeError():
-            return "not UTF-8"
+            return _NOT_UTF8
         case RecursionError():
             return "nested too deep"
     return f"it cannot be read ({type(error).__name__}: {error})"

@@ -132,6 +132,8 @@ class Bibliography:
 
     def __init__(self, paths: Sequence[Path], files: Files, match: Matcher | None = None, pattern: str = "") -> None:
         self.path, self._files, self._given = paths[0], files, pattern
+        if self.path.is_dir():
+            raise InputError(f"{self.path} is a folder", "Give a file: --bib refs.bib. It is made if it is missing.")
         if pattern:
             citation_keys((), pattern)
         read = read_entries([path for path in paths if files.exists(path)], files)

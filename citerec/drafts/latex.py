@@ -47,7 +47,8 @@ _HIDDEN = names_in(
 _SILENT = names_in(
     "label, ref, eqref, pageref, autoref, cref, Cref, nameref, url, verb, lstinline, includegraphics, usepackage,"
     "bibliographystyle, hypersetup, vspace, hspace, documentclass, maketitle, tableofcontents, printbibliography,"
-    "newcommand, renewcommand, providecommand, def, let, setlength, setcounter, pagestyle, thispagestyle, date, author,"
+    "newcommand, renewcommand, providecommand, DeclareRobustCommand, def, gdef, edef, let, setlength, setcounter,"
+    "pagestyle, thispagestyle, date, author,"
     "affiliation, institute, email, orcid, ccsdesc, keywords"
 )
 # What cites as a word of a sentence, and in brackets; and what tells that there are both.
@@ -58,6 +59,14 @@ _SPOKEN = (
 _RAW = ("url", "href", "path", "nolinkurl", "lstinline")
 # Between braces, or two of the usual signs: `\path (a) node {b (c)}` is a drawing.
 _ADDRESS = re.compile(r"\*?(?:\s?\[[^\[\]]{0,500}\])?(?:\s?\{(?:[^{}]|\{[^{}]{0,1000}\}){0,5000}\}|([|!+])[^\n]*?\1)")
+# Commands that are defined: what stands in them need not be whole, as in \newcommand{\be}{\begin{equation}}.
+_DEFINITIONS = ("newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "def", "gdef", "edef")
+_BRACES = r"\{[^{}]*+\}"
+for _ in range(4):
+    _BRACES = rf"\{{(?:[^{{}}]|{_BRACES}){{0,5000}}+\}}"
+_DEFINITION = re.compile(
+    rf"\*?\s?(?:\{{\s?\\[a-zA-Z@]+\s?\}}|\\[a-zA-Z@]+)(?:\s?\[[^\[\]]{{0,500}}\]|\#\d)*+\s?{_BRACES}"
+)
 _KEY_GROUPS = re.compile(r"\*?(?:\s?\([^(){}]{0,500}\)){0,2}(?:(?:\s?\[[^\[\]{}]{0,500}\]){0,2}\s?\{[^{}]{0,5000}\})+")
 _DEEPEST = 8  # files within files
 _TO_TEXT = LatexNodes2Text()
@@ -284,6 +293,7 @@ def _commands() -> Any:
     database = walked.get_default_latex_context_db()
     address, key_groups = _Matching(_ADDRESS, has_groups=False), _Matching(_KEY_GROUPS, has_groups=True)
     macros = [MacroSpec(name, args_parser=address) for name in _RAW]
+    macros += [MacroSpec(name, args_parser=_Matching(_DEFINITION, has_groups=False)) for name in _DEFINITIONS]
     for name in sorted(CITATIONS):
         macros.append(MacroSpec(name, args_parser=key_groups if name.lower() in _SEVERAL else "*[[{"))
     macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title", "addbibresource"})]

@@ -406,6 +406,8 @@ class Results:
         """
         path = Path(folder)
         recover(path)
+        if not (path / META).is_file():
+            raise InputError(f"{path} holds no results", "Give a folder that citerec eval --out has written.")
         try:
             record = Record.model_validate_json((path / META).read_bytes())
             frames = {

@@ -61,6 +61,18 @@ Many \autocites{one}{two} and \cites(see)()[12]{three}{four}; \textcites{?}{one}
     assert "the page" in draft.text and "a.org" not in draft.text
 
 
+def test_what_stands_in_a_definition_need_not_be_whole(tmp_path: Path) -> None:
+    text = r"""\begin{document}
+\newcommand{\be}{\begin{equation}}\newcommand*{\vect}[2][x]{\mathbf{#1_{#2}}}
+\def\ee#1{\end{equation} \cite{no}}
+Lakes freeze \cite{?}. \be x \ee Snow falls \cite{snow}.
+\end{document}
+"""
+    draft = draft_of(tmp_path, text)
+    assert shown(draft, text) == [(4, r"\cite{?}")] and [one.key for one in draft.cited] == ["snow"]
+    assert "Lakes freeze <REF>." in draft.text and "equation" not in draft.text
+
+
 def test_a_drawing_is_no_address(tmp_path: Path) -> None:
     drawing = (
         "\\begin{tikzpicture}\n\\path (a) node {x (b)};\n\\path[draw] (0,0) -- (1,1) node {$x$};\n\\end{tikzpicture}"

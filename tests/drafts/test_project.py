@@ -111,6 +111,7 @@ def test_init_proposes_what_is_there(tmp_path: Path, citerec_here: Citerec) -> N
     example = written.partition("as regular expressions: ")[2]
     assert re.fullmatch(tomllib.loads(example)["marks"][0], "???")
     assert citerec_here("init").returncode == 2
+    assert "there is no folder drafts" in citerec_here("init", "drafts").stderr
 
 
 def test_a_sentence_may_have_any_mark(demo_index: Path, citerec_here: Citerec) -> None:

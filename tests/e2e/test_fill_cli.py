@@ -75,6 +75,7 @@ def test_yes_only_where_it_is_sure(demo_index: Path, hybrid_index: Path, draft: 
 def test_what_cannot_be_done_is_said(demo_index: Path, draft: Path, tmp_path: Path, citerec_here: Citerec) -> None:
     fill = ("fill", draft, "--index", demo_index)
     one_line(citerec_here(*fill, "--yes=maybe"), 2, "maybe")
+    one_line(citerec_here(*fill, "--bib", ".", "--diff"), 2, ". is a folder. Give a file: --bib refs.bib")
     one_line(citerec_here(*fill, "--keys", "{what}"), 2, "pattern of citation keys '{what}' is wrong")
     (tmp_path / "a.txt").write_text("Nothing is missing here.\n")
     wrong = citerec_here("fill", "a.txt", "--bib", "refs.bib", "--index", demo_index)

@@ -49,10 +49,16 @@ def test_a_corpus_s_own_tldr_is_shown_as_such(citerec_here: Citerec, tmp_path: P
     assert "Trees are cut.  — from its abstract" in anew
 
 
-def test_related_work(citerec_here: Citerec, demo_index: Path) -> None:
+def test_related_work(citerec_here: Citerec, demo_index: Path, tmp_path: Path) -> None:
     write = ("write", "related-work", "--papers", f"{LSTM},{ATTENTION}", "--index", demo_index, "--writer", "lead-each")
     sentences = json.loads(citerec_here(*write, "--format", "json").stdout)["sentences"]
     assert [sentence["drawn_from"] for sentence in sentences] == [[0], [1]] and "[0]" in sentences[0]["text"]
+    entries = citerec_here(*write, "--format", "bibtex").stdout
+    (tmp_path / "refs.bib").write_text(f"{entries}\n@misc{{other, title = {{A paper that no index has}}}}\n")
+    write = ("write", "related-work", "--papers", "refs.bib", "--index", demo_index, "--writer", "lead-each")
+    done = citerec_here(*write, "--format", "json")
+    assert f"{demo_index} has 2 of the 3 papers of refs.bib." in done.stderr
+    assert json.loads(done.stdout)["sentences"] == sentences
 
 
 def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: Path) -> None:

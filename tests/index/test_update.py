@@ -194,6 +194,7 @@ def test_papers_are_removed_and_come_back(grown: Path, citerec_here: Citerec, tm
     assert index.recommender().search("entity linking <REF>")[0].paper.paper_id == "1"
     done = citerec_here("index", "remove", "index", "1", "77")
     assert done.stdout.startswith("Removed: 1 paper.\nindex brought up to date: 2 papers")
+    assert "The index has no paper with the other ids." in done.stderr
     assert citerec_here("index", "remove", "index", "1").stdout.startswith("Removed: 0 papers.\n")
     removed = Index.open(tmp_path / "index")
     assert not removed.papers(["1"]) and removed.manifest.counts.citances == 0
