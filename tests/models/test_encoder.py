@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from transformers import AutoModel, AutoTokenizer
 
 from citerec.errors import InputError, ModelError
@@ -86,6 +88,27 @@ def test_an_encoder_without_modules_takes_the_mean_of_its_tokens_and_specter_tha
         np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
     with pytest.raises(ModelError, match="reads 512 tokens, not 513"):
         Encoder.open(str(tiny_bert), max_tokens=513)
+
+
+@pytest.mark.parametrize("mode", ["mean", "cls"])
+def test_a_bert_is_made_ready_and_run_without_torch(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = SentenceTransformer(str(tiny_bert), device="cpu")
+    made[1] = Pooling(int(made.get_embedding_dimension() or 0), mode)
+    made.save(str(tmp_path / "model"))
+    program = (
+        "import sys; sys.modules |= dict.fromkeys(['torch', 'transformers', 'sentence_transformers'])\n"
+        "import numpy; from citerec.models.encoder import Encoder\n"
+        f"numpy.save('vectors.npy', Encoder.open('model', backend='onnx').encode({TEXTS!r}))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    expected = Encoder.open(str(tmp_path / "model"), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(np.load(tmp_path / "vectors.npy"), expected, atol=1e-5)
 
 
 @pytest.mark.slow
