@@ -298,7 +298,7 @@ def info(index: options.Index = None, /, *, form: options.Format = "table", out:
     Example: citerec index info indexes/acm
     """
     if index is None or (not index.joinpath("CURRENT").exists() and index == INDEXES):
-        indexes = list_indexes(INDEXES)
+        indexes = list(list_indexes(INDEXES))
         columns = [*left("index"), *right("papers", format=","), *right("size"), *left("fault")]
         rows = [[*(one | {"bytes": size_in_words(one["bytes"])}).values()] for one in indexes]
         none = f"No index in {INDEXES}/. Make one: citerec index build SOURCE --out {INDEXES}/NAME"

@@ -119,7 +119,7 @@ def recommend(
         if suggest:
             from citerec.drafts.suggest import suggestions
 
-            found = suggestions(draft, recommender, Files(encoding), before, k=1, filters=limits.filters, **named)
+            found = suggestions(draft, recommender, Files(encoding), before, filters=limits.filters, **named)
             contexts, places = [one.answer.context for one in found], [one.place for one in found]
         else:
             contexts = draft.contexts(recommender.store, before, are_in_text=False, **named)

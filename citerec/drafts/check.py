@@ -253,8 +253,7 @@ def check_draft(
     Raises:
         InputError: `options` names a check that does not exist.
     """
-    given = draft, bibliography or Entries(), index, options or Options(), files or Files(), match
-    return findings_of(Material(*given))
+    return findings_of(Material(draft, bibliography or Entries(), index, options or Options(), files or Files(), match))
 
 
 def findings_of(material: Material) -> list[Finding]:

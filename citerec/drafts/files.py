@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.drafts.packed import Packed, is_packed
+from citerec.drafts.packed import KINDS, Packed
 from citerec.errors import InputError
 from citerec.files.writing import write_bytes, write_failures
 
@@ -150,10 +150,8 @@ class Files:
         return bool(self._saved(changed))
 
     def _saved(self, changed: Path | None = None) -> list[Path]:
-        place, files = (
-            changed and self._place(changed),
-            ((path, one) for path, one in self._files.items() if one.encoding),
-        )
+        place = changed and self._place(changed)
+        files = ((path, one) for path, one in self._files.items() if one.encoding)
         unchanged = ((path, one) for path, one in files if path == place or one.text == one.before)
         return [path for path, file in unchanged if _bytes_of(path) != file.data]
 
@@ -198,7 +196,7 @@ class Files:
         except OSError as error:
             remedy = "Check its name." if isinstance(error, FileNotFoundError) else "Give a text file."
             raise InputError(f"cannot read {path}: {error.strerror or error}", remedy) from error
-        if is_packed(path):
+        if path.suffix.lower() in KINDS:
             packed = Packed(path, data)
             return _File(packed.text, packed.text, "utf-8", data, packed)
         encoding = self._encoding_of(data)
@@ -215,9 +213,8 @@ class Files:
         return _File(text, text, encoding, data)
 
     def _encoding_of(self, data: bytes) -> str:
-        marked = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
-        if self._encoding or marked:
-            return self._encoding or str(marked)
+        if known := self._encoding or next((name for mark, name in _MARKS.items() if data.startswith(mark)), ""):
+            return known
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:

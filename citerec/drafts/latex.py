@@ -206,9 +206,7 @@ class _Reader:
     def _citation(self, node: Any) -> None:
         self._keys(node, shown=True)
         groups = _groups(node)
-        group = next(
-            (one for one in groups if any(map(is_missing, _content(one).split(",")))), groups[-1] if groups else None
-        )
+        group = next((one for one in groups if any(map(is_missing, _content(one).split(",")))), [None, *groups][-1])
         listed = _content(group) if group else ""
         keys = listed.split(",")
         missing = [at for at, key in enumerate(keys) if is_missing(key)]

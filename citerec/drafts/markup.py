@@ -89,10 +89,16 @@ def read_org(path: Path, text: str, marks: re.Pattern[str]) -> Draft:
     def take(token: re.Match[str]) -> bool:
         if token["name"] is not None:
             writer.end_paragraph()
-            _keyword(writer, path, token["name"].lower(), token["value"].strip())
+            name, value = token["name"].lower(), token["value"].strip()
+            if name == "title":
+                writer.title = value or None
+            elif name == "bibliography" and value:
+                writer.bibliographies.append(path.parent / value.strip('"'))
         elif token["group"] is not None:
             if _lacks(writer, source, token, _KEY.findall(token["group"])):
-                writer.add(source.place(*token.span(), _org_form(token)))
+                before, after = _around(token["group"])  # of several missing keys the first is the place
+                form = Form(f"[cite{token['style'] or ''}:{before}", f"{after}]", ";", "@")
+                writer.add(source.place(*token.span(), form))
         else:
             return False
         return True
@@ -191,19 +197,6 @@ def _front(writer: Writer, fields: str, path: Path) -> None:
     writer.bibliographies += [
         path.parent / one for one in listed if isinstance(one, str) and one.strip() and "\0" not in one
     ]
-
-
-def _keyword(writer: Writer, path: Path, name: str, value: str) -> None:
-    if name == "title":
-        writer.title = value or None
-    elif name == "bibliography" and value:
-        writer.bibliographies.append(path.parent / value.strip('"'))
-
-
-def _org_form(token: re.Match[str]) -> Form:
-    """What the citation that replaces a place of Org looks like; of several missing keys the first is the place."""
-    before, after = _around(token["group"])
-    return Form(f"[cite{token['style'] or ''}:{before}", f"{after}]", ";", "@")
 
 
 def _typst_form(token: re.Match[str]) -> Form:

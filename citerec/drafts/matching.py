@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product, starmap
 from typing import NamedTuple
 
@@ -29,8 +28,7 @@ from citerec.retrieve.base import OpenIndex
 from citerec.retrieve.entries import title_search
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """What an index, or web services, have of an entry.
 
     Attributes:
@@ -49,9 +47,9 @@ class Match:
     editions: tuple[Paper, ...] = ()
     nearest: Paper | None = None
     notices: tuple[Notice, ...] = ()
-    others: Mapping[str, Paper] = field(default_factory=dict)
+    others: Mapping[str, Paper] = {}
     identifiers: frozenset[str] = frozenset()
-    sources: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = {}
     knows_venue: bool | None = None
     was_asked: bool = False
 
@@ -134,11 +132,11 @@ def match_of(entry: Paper, papers: Sequence[Paper], known: Sequence[Known] = ())
     if paper is None or not best[0]:
         near = [(similarity(entry.title, one.title), one) for _, one in rated]
         score, nearest = max(near, key=lambda each: each[0], default=(0.0, None))
-        return replace(match, nearest=nearest if score >= _NEAR else None, notices=tuple(notices))
+        return match._replace(nearest=nearest if score >= _NEAR else None, notices=tuple(notices))
     editions = tuple(one for _, one in rated if one is paper or same_work(one, paper) or same_work(one, entry))
     marked = [Notice("retraction", quoted(one), match.place(one)) for one in editions if is_retracted(one)]
     said = [notice for one in known if one.paper in editions for notice in one.notices]
-    return replace(match, paper=paper, editions=editions, notices=tuple(dict.fromkeys([*said, *marked, *notices])))
+    return match._replace(paper=paper, editions=editions, notices=tuple(dict.fromkeys([*said, *marked, *notices])))
 
 
 def is_retracted(paper: Paper) -> bool:

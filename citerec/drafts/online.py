@@ -137,7 +137,7 @@ class OnlineMatcher:
             self._on_progress("asking", done, len(new))
             match = self._match(entry, of_index.get(entry.paper_id, ()))
             notices = (*match.notices, *retractions.get(entry.paper_id, ()))
-            self.matches[entry.paper_id] = replace(match, notices=notices)
+            self.matches[entry.paper_id] = match._replace(notices=notices)
         return {entry.paper_id: self.matches[entry.paper_id] for entry in entries}
 
     @property
@@ -158,8 +158,8 @@ class OnlineMatcher:
             if _is_settled(entry, match):
                 break
         if any(one.code == "venue-differs" for one in differences(entry, match)):
-            match = replace(match, knows_venue=self._knows_venue(entry.venue or ""))
-        return replace(match, was_asked=was_asked)
+            match = match._replace(knows_venue=self._knows_venue(entry.venue or ""))
+        return match._replace(was_asked=was_asked)
 
     def _ask(self, service: LookUp, ask: Callable[[], Reply]) -> Reply | None:
         """What a service answers; None if it fails, or has failed in a row."""

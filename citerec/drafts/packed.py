@@ -66,7 +66,7 @@ class Packed:
     """
 
     def __init__(self, path: Path, data: bytes) -> None:
-        self._path, self._data, self._kind = path, data, _KINDS[path.suffix.lower()]
+        self._path, self._data, self._kind = path, data, KINDS[path.suffix.lower()]
         try:
             self._use(self._part().decode("utf-8"))
         except (KeyError, ValueError, NotImplementedError, RuntimeError, OSError, zipfile.BadZipFile) as error:
@@ -228,13 +228,9 @@ def _as_xml(text: str) -> str:
     return html.escape(_CONTROLS.sub("", text), quote=False)
 
 
-_KINDS = {
+KINDS = {
     ".docx": _Kind("word/document.xml", functools.partial(_paragraphs, _WORD), _as_xml),
     ".odt": _Kind("content.xml", functools.partial(_paragraphs, _OPEN_DOCUMENT), _as_xml),
     ".ipynb": _Kind("", _cells, lambda text: json.dumps(text, ensure_ascii=False)[1:-1]),
 }
-
-
-def is_packed(path: Path) -> bool:
-    """Whether a file of this name is more than a text."""
-    return path.suffix.lower() in _KINDS
+"""What is more than a text, by the endings of the names of files."""

@@ -1,6 +1,7 @@
 """The project of a draft: `citerec.toml` in its folder, or in one above (docs/drafts.md#a-project-file)."""
 
 import functools
+import os
 import re
 from pathlib import Path
 
@@ -68,11 +69,8 @@ def project_of(path: Path) -> Project:
     """
     place = path.absolute()
     for folder in (place, *place.parents):
-        try:
-            (folder / FILE).stat()
-        except OSError:
-            continue
-        return _read(folder / FILE)
+        if os.path.exists(folder / FILE):  # noqa: PTH110 - that of `Path` fails in folders that may not be read
+            return _read(folder / FILE)
     return Project()
 
 

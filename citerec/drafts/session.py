@@ -52,9 +52,8 @@ class FillSession:
     writes: bool = True
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
     _past: list[tuple[int, State]] = field(default_factory=list, init=False)
-    _marked: Path | None = field(
-        default=None, init=False
-    )  # the file with a place for a suggestion, which is never written
+    # The file with a place for a suggestion, which is never written.
+    _marked: Path | None = field(default=None, init=False)
 
     def close(self) -> None:
         """Closes what was opened anew."""
@@ -142,7 +141,7 @@ class FillSession:
     def _suggest_some(self, seen: set[str]) -> tuple[str, int]:
         """Goes through those that were not `seen`, until a file is saved; what was done last, and how many cite."""
         filling, number, done = self.filling, 0, ""
-        options: dict[str, Any] = {"k": 1, "filters": self.filters, **self.citing}
+        options: dict[str, Any] = {"filters": self.filters, **self.citing}
         every = suggestions(filling.draft, self.recommender, filling.files, filling.cited, **options)
         found = [one for one in every if one.sentence not in seen]
         # By the number of a suggestion that was taken: the texts before, and how much longer its file is since.

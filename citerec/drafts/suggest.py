@@ -39,7 +39,7 @@ class Suggestion(NamedTuple):
         place: Where it stands.
         end: Where its citation goes, in characters of its file.
         marker: What marks a place there, with the space before it.
-        answer: The papers for it.
+        answer: The best paper for it.
         score: How likely it is to cite one of the first papers, from 0 to 1: need times fit.
     """
 
@@ -58,12 +58,11 @@ def suggestions(
     cited: Mapping[str, str] | None = None,
     *,
     most: int = MOST,
-    k: int | None = None,
     filters: Filters = NO_FILTERS,
     citing_id: str | None = None,
     citing_title: str | None = None,
 ) -> list[Suggestion]:
-    """Sentences that may want a citation, most likely first, each with its papers.
+    """Sentences that may want a citation, most likely first, each with the best paper.
 
     Left out are sentences with a citation or a place, those of the abstract and the acknowledgements, and those for
     which a calibrated system has no *likely* paper. No more than 40 sentences of a draft are searched for.
@@ -74,7 +73,6 @@ def suggestions(
         files: The texts of the files.
         cited: Ids of papers of the index that the draft cites, by key.
         most: How many sentences.
-        k: How many papers for each; by default as the system says.
         filters: Which papers may be found.
         citing_id: The paper that is written, if the index has it.
         citing_title: Its title, by default the draft's.
@@ -88,7 +86,7 @@ def suggestions(
             (context,) = marked.contexts(recommender.store, cited, citing_id=citing_id, citing_title=citing_title)
             # Not by its neighbours: what they cite would fit it too.
             context = replace(context, section=paragraph.section, before="", after="")
-            answer = recommender.search(context, k, filters, explain=True, fold=True)
+            answer = recommender.search(context, 1, filters, explain=True, fold=True)
         except QueryError:  # no word to search for
             continue
         sure, verdict = answer.confidence, answer.hits[0].verdict if answer.hits else None

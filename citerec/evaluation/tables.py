@@ -382,13 +382,9 @@ def cost_table(results: "Results") -> Table:
 
 def reliability_table(results: "Results") -> Table:
     """How well the stated confidence of every system fits, event by event."""
-
-    def rows(system: "SystemSummary") -> Iterator[list[Any]]:
-        for event, one in system.reliability.items():
-            yield [EVENTS[event], *one]
-
     numbers = right("mean stated", "right", "ECE", "Brier", format=".3f")
-    return _by_system(results, [*left("event"), *right("n", format=","), *numbers], rows)
+    columns = [*left("event"), *right("n", format=","), *numbers]
+    return _by_system(results, columns, lambda one: ([EVENTS[event], *of] for event, of in one.reliability.items()))
 
 
 def writers_table(results: "Results") -> Table:

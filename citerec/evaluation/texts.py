@@ -1,7 +1,7 @@
 """Systems that write: their predictions from files, measured on the same tasks."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -265,24 +265,22 @@ def _target_scores(
 
 def _notes(
     preset: Mapping[str, Any] | None, systems: Mapping[str, SystemRecord], predictions: Predictions
-) -> list[str]:
-    notes = []
+) -> Iterator[str]:
     if preset and (differs := preset["differs"]):
         settings = preset["settings"]
         words = "; ".join(f"{name} {said(settings[name])} (there {said(value)})" for name, value in differs.items())
-        notes.append(f"Other than in the preset {preset['name']}: {words}.")
+        yield f"Other than in the preset {preset['name']}: {words}."
     if predictions.left_out:
         left_out = f"{counted(predictions.left_out, 'task')} of {predictions.total:,} left out"
         reasons = {"not every system answered": predictions.missing, "some served in training": predictions.training}
         why = [f"{reason} ({counts})" for reason, numbers in reasons.items() if (counts := _by_system(numbers))]
-        notes.append(f"{left_out}: {'; '.join(why)}.")
+        yield f"{left_out}: {'; '.join(why)}."
     elif counts := _by_system(predictions.training):
-        notes.append(f"Tasks that served in training are measured too ({counts}): little is known about new tasks.")
+        yield f"Tasks that served in training are measured too ({counts}): little is known about new tasks."
     if without := sum(not task.targets for task in predictions.tasks):
-        notes.append(f"{counted(without, 'task')} without a target: metrics that compare with it are undefined.")
+        yield f"{counted(without, 'task')} without a target: metrics that compare with it are undefined."
     empty = {name: system.empty for name, system in systems.items() if system.empty}
-    notes += [f"{name} wrote nothing for {counted(number, 'task')}." for name, number in empty.items()]
-    return notes
+    yield from (f"{name} wrote nothing for {counted(number, 'task')}." for name, number in empty.items())
 
 
 def _by_system(numbers: Mapping[str, int]) -> str:

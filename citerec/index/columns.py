@@ -198,7 +198,8 @@ def columns_of(papers: Iterable[Paper]) -> PaperColumns:
     venues = [one.venue or "" for one in listed]
     names = [name for one in listed for name in one.authors]
     author_begins = begins_of([len(one.authors) for one in listed])
-    authors = _hashes(names), _hashes(map(_last_name, names))
+    last_names = (name.casefold().split()[-1] if name.strip() else "" for name in names)
+    authors = _hashes(names), _hashes(last_names)
     return PaperColumns(
         has_abstract=np.array([bool(one.abstract) for one in listed], bool),
         years=_numbers(one.year for one in listed),
@@ -249,10 +250,6 @@ def _name_words(title: str) -> int:
     """How many different words stand before a colon, if it is a name of one part or two."""
     name, colon, _ = title.partition(":")
     return len(set(words_in(name))) if colon and len(name.split()) <= 2 else 0
-
-
-def _last_name(author: str) -> str:
-    return author.casefold().split()[-1] if author.strip() else ""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from citerec.corpus.store import JSON_COLUMNS, PaperStore
 from citerec.errors import IndexUnusableError
@@ -18,8 +18,7 @@ from citerec.index.vectors import DenseManifest, has_vectors
 _SHOWN = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(NamedTuple):
     """The contents of an index."""
 
     path: Path
@@ -72,17 +71,15 @@ def histogram(store: PaperStore, attribute: str) -> dict[Any, int]:
     return dict(sorted(counts.items(), key=lambda one: one[0] if attribute == "year" else (-one[1], one[0])))
 
 
-def list_indexes(folder: Path) -> list[dict[str, Any]]:
+def list_indexes(folder: Path) -> Iterator[dict[str, Any]]:
     """The indexes of a folder, in order of name: `path`, `papers`, `bytes`, and the `fault` of one that is unusable."""
-    listed = []
     for path in indexes_in(folder):
         about = {"path": str(path), "papers": None, "bytes": size_of(generation_of(path)), "fault": None}
         try:
             about["papers"] = opened(path, functools.partial(Manifest.read, path)).counts.papers
         except IndexUnusableError as error:
             about["fault"] = error.message
-        listed.append(about)
-    return listed
+        yield about
 
 
 def size_of(folder: Path) -> int:

@@ -554,8 +554,7 @@ class VectorCache:
             self._connection.execute(f"DELETE FROM vectors WHERE {others}", self._of)
 
 
-@dataclass(frozen=True, slots=True)
-class VectorBuild:
+class VectorBuild(NamedTuple):
     """Makes the vectors of all papers of a store in a folder, and what searches them.
 
     Attributes:

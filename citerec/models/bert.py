@@ -106,10 +106,8 @@ def write_bert(folder: Path, config: dict[str, Any], path: Path) -> None:
         present = add("Unsqueeze", add("Cast", "attention_mask", to=TensorProto.FLOAT), [2])
         pooled = add("ReduceSum", add("Mul", x, present), [1], keepdims=0)
     output = add("LpNormalization", pooled, axis=1, p=2)
-    read = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ["rows", "length"])
-        for name in ("input_ids", "attention_mask")
-    ]
+    inputs, shape = ("input_ids", "attention_mask"), ["rows", "length"]
+    read = [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name in inputs]
     written = [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["rows", size])]
     graph = helper.make_graph(nodes, "bert", read, written, initializer=arrays)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_FORMAT)

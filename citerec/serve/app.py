@@ -290,7 +290,7 @@ def suggest(request: schemas.DraftSuggestRequest, call: CallOf) -> dict[str, Any
     system = call.system
     with _filling(request, call) as filling:
         options: dict[str, Any] = {"citing_id": request.citing, "citing_title": request.title, "most": request.most}
-        found = suggestions(filling.draft, system, filling.files, filling.cited, k=1, **options)
+        found = suggestions(filling.draft, system, filling.files, filling.cited, **options)
     return {
         "system": call.system_name,
         "suggestions": [
@@ -355,12 +355,11 @@ def check(request: schemas.DraftCheckRequest, call: CallOf) -> dict[str, Any]:
 def _findings_json(entries: Sequence[Entry], findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Findings, each with the key of the entry that it is of."""
     keys = {(entry.path, entry.line): entry.paper.paper_id for entry in entries}
-    listed = []
-    for one in findings:
-        value = one.to_json() | {"key": keys.get((one.path, one.line))}
-        del value["path"]
-        listed.append(value | {"file": "bibliography" if one.path == _BIBLIOGRAPHY else "draft"})
-    return listed
+    return [
+        {name: value for name, value in one.to_json().items() if name != "path"}
+        | {"key": keys.get((one.path, one.line)), "file": "bibliography" if one.path == _BIBLIOGRAPHY else "draft"}
+        for one in findings
+    ]
 
 
 @online.post("/bibliography/check", response_model=schemas.VerifyAnswer, tags=["bibliography"])
@@ -521,10 +520,9 @@ _SECURITY = {
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address."""
-    try:
+    with contextlib.suppress(ValueError):
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return False
 
 
 def read_tokens(file: Path | None, value: str | None) -> tuple[bytes, ...]:
@@ -559,10 +557,9 @@ def has_token(header: str, tokens: Collection[bytes]) -> bool:
 
 def host_of(header: str) -> str | None:
     """The name in a Host header, without its port; None if it is not a name."""
-    try:
+    with contextlib.suppress(ValueError):
         return urlsplit(f"//{header}").hostname
-    except ValueError:
-        return None
+    return None
 
 
 class Guard:

@@ -12,9 +12,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -44,7 +44,7 @@ from citerec.serve.indexes import Matches, ServedIndex, shown
 from citerec.sources.look_up import LookUp
 from citerec.version import __version__
 from citerec.write.drafting import tldrs
-from citerec.write.writers.base import Writer, open_writer
+from citerec.write.writers.base import open_writer
 
 _DEPTH = 50  # papers that are searched at a place, so that many are left when what is typed narrows them
 _LISTED = 50  # papers of the bibliography that are offered
@@ -69,8 +69,7 @@ _REST = re.compile(r"(?:[\w:.#$%&+?<>~/-]*\w)?\??")
 _LINE = re.compile(r", line (\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """A draft as an editor shows it: its path, and the texts of all open files, saved or not."""
 
     path: Path
@@ -83,15 +82,14 @@ class View:
 
     def with_text(self, text: str) -> "View":
         """The same with another text of the draft."""
-        return replace(self, texts=tuple((path, text if path == self.path else old) for path, old in self.texts))
+        return self._replace(texts=tuple((path, text if path == self.path else old) for path, old in self.texts))
 
     def files(self) -> Files:
         """The files, with what is open in the editor."""
         return Files(texts=dict(self.texts))
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
+class Typed(NamedTuple):
     """A key of a citation that is being typed, or that the cursor is in.
 
     Attributes:
@@ -136,8 +134,7 @@ def _paragraph(text: str, at: int) -> tuple[int, int]:
     return start, blank.start() if blank else len(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A paper that is offered at a place.
 
     Attributes:
@@ -196,7 +193,7 @@ class Workbench:
         self._read = functools.lru_cache(16)(lambda view: read_draft(view.path, view.files()))
         self._bibliography = functools.lru_cache(4)(self._read_bibliography)
         self._answer = functools.lru_cache(64)(self._search)
-        self._cited = functools.lru_cache(4)(_cited_in)
+        self._cited = functools.lru_cache(4)(lambda text: [one.key for one in mentions(text) if not one.in_brackets])
         self.asked: dict[Paper, Match] = {}
         self._match = functools.cache(_match)
 
@@ -269,10 +266,9 @@ class Workbench:
 
     def places(self, view: View) -> list[Place]:
         """The places of the file itself, without those of files that it takes in; none if it cannot be understood."""
-        try:
+        with contextlib.suppress(InputError):
             return [place for place in self.draft(view).places if place.path.resolve() == view.path]
-        except InputError:
-            return []
+        return []
 
     def context(self, view: View, at: int) -> Context | None:
         """The context of the place at an offset, from its paragraph and the keys that are cited before.
@@ -360,7 +356,7 @@ class Workbench:
         if self.recommender:
             draft, bibliography = self.draft(view), self.bibliography(view)
             cited = bibliography.papers_of(one.key for one in draft.cited)
-            found = suggestions(draft, self.recommender, view.files(), cited, k=1)
+            found = suggestions(draft, self.recommender, view.files(), cited)
             self._suggested[view.path] = [one for one in found if one.place.path.resolve() == view.path]
 
     def _suggestions(self, view: View) -> Iterator[Finding]:
@@ -432,11 +428,6 @@ def _match(entry: Paper, index: OpenIndex | None) -> Match:
     return match_entries([entry], index).get(entry.paper_id, Match()) if index else Match()
 
 
-def _cited_in(text: str) -> list[str]:
-    """The keys that a text cites."""
-    return [one.key for one in mentions(text) if not one.in_brackets]
-
-
 def _on_disk(path: Path) -> bytes:
     """What is in a file; nothing if it is missing or cannot be read."""
     with contextlib.suppress(OSError):
@@ -456,13 +447,11 @@ def _of_main_file(view: View) -> tuple[Path, ...]:
     named = _ROOT.search(view.text[:_HEAD])
     near = [path for folder in (view.path.parent, view.path.parent.parent) for path in sorted(folder.glob("*.tex"))]
     for path in [view.path.parent / named[1]] if named else near[:_MOST_FILES]:
-        try:
+        with contextlib.suppress(InputError):  # what is wrong with it is said where it is open
             names = _INPUT.findall(files.text(path))
             inputs = {input_path(path.parent, name.strip(), files).resolve() for name in names}
             if named or view.path in inputs:
                 return tuple(one.resolve() for one in read_draft(path, files).bibliographies)
-        except InputError:
-            continue  # what is wrong with it is said where it is open
     return ()
 
 
@@ -1062,9 +1051,7 @@ def _summary(paper: Paper) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-@functools.cache
-def _tldr_writer() -> Writer:
-    return open_writer(None, "tldr")
+_tldr_writer = functools.cache(functools.partial(open_writer, None, "tldr"))
 
 
 def _title(paper: Paper) -> str:

@@ -6,7 +6,6 @@ package. It can then be named in `citerec corpus show | get | update`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from citerec.corpus.reading import BadRecord, parsed
@@ -16,8 +15,7 @@ from citerec.files.registry import Registry
 from citerec.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
+class RemoteFile(NamedTuple):
     """A file of a release.
 
     Attributes:
@@ -35,8 +33,7 @@ class RemoteFile:
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(NamedTuple):
     """A part of a release, such as `papers` or `abstracts`.
 
     Attributes:
@@ -52,8 +49,7 @@ class Dataset:
     is_default: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """A state of a corpus: its name, which sorts by time where it is a date, its datasets, and the terms of use."""
 
     name: str
@@ -61,8 +57,7 @@ class Release:
     terms: str
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """What changed from one release to a later one. All upserts come before all deletions.
 
     Attributes:

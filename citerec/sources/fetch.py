@@ -18,9 +18,8 @@ import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 from urllib.parse import urlsplit
 
 import orjson
@@ -66,10 +65,9 @@ class Ids:
             self._others.add(one)
 
     def __contains__(self, one: object) -> bool:
-        match = _NUMBERED.fullmatch(str(one))
-        if not match:
-            return one in self._others
-        return match[1] in self._numbers and int(match[2]) in self._numbers[match[1]]
+        if match := _NUMBERED.fullmatch(str(one)):
+            return match[1] in self._numbers and int(match[2]) in self._numbers[match[1]]
+        return one in self._others
 
     def __len__(self) -> int:
         return sum(map(len, self._numbers.values())) + len(self._others)
@@ -126,8 +124,7 @@ def _loaded(path: str, _size: int, _changed: int) -> Ids:
 _FILTERS = TypeAdapter(Filters)
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """Which papers are kept. All conditions hold at once.
 
     Attributes:
@@ -309,8 +306,7 @@ def _papers_of(record: RawRecord) -> Iterator[Paper]:
     return (one for one in record.records if isinstance(one, Paper))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A corpus on a server: its name, and the address if it is not the usual one."""
 
     corpus: str
@@ -327,8 +323,7 @@ class Place:
         return part(Web(pace=functools.partial(keep_pace, part.pause, place)), self.url)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """What to do with files of a release, or of an update.
 
     Attributes:
@@ -392,8 +387,7 @@ class Part(BaseModel):
     first_bad: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
+class Manner(NamedTuple):
     """How to fetch.
 
     Attributes:
@@ -757,8 +751,7 @@ class FetchedCorpus(BaseModel):
             raise InputError(f"{folder / CORPUS} is damaged ({fault})", "Fetch the corpus again.") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What to fetch, and where to.
 
     Attributes:
@@ -980,8 +973,7 @@ _ROOM = 1.1  # for what an estimate misses
 _INDEX_BYTES, _INDEX_SECONDS, _ENCODE_SECONDS = 2_400, 0.00016, 1 / 75
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(NamedTuple):
     """What is expected of a dataset; NaN where it is not known before it is read.
 
     Attributes:

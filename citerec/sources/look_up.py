@@ -206,10 +206,8 @@ class LookUp(ABC):
 
     def known_in(self, records: Iterable[Any]) -> list[Known]:
         """What some records say; those that cannot be read are left out."""
-        return list(readable(records, self._known))
-
-    def _known(self, record: Mapping[str, Any]) -> Known:
-        return Known(self.paper_of(record), self.title, tuple(self.notices_of(record)))
+        known = readable(records, lambda one: Known(self.paper_of(one), self.title, tuple(self.notices_of(one))))
+        return list(known)
 
     def notices_of(self, _record: Mapping[str, Any]) -> Iterator[Notice]:
         """The notices that a record names."""
