@@ -1,5 +1,6 @@
 """Texts written from papers: for the place of `<REF>`, TLDRs, related work, and for all tasks of a file."""
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -145,7 +146,8 @@ def related_work_task(papers: Sequence[Paper], target: Paper | None = None) -> T
 
 def by_topic(papers: Sequence[Paper]) -> list[Paper]:
     """Papers in the order of a related work: those alike together, in order of year; the group of the oldest first."""
-    left, ordered = sorted(papers, key=_year), list[Paper]()
+    by_year = functools.partial(sorted, key=lambda paper: paper.year or 9999)  # unknown: last
+    left, ordered = by_year(papers), list[Paper]()
     terms = {paper.paper_id: set(content_terms(f"{paper.title} {paper.abstract or ''}")) for paper in papers}
     while left:
         group = [left.pop(0)]
@@ -154,12 +156,8 @@ def by_topic(papers: Sequence[Paper]) -> list[Paper]:
             near = [other for other, its in others if len(words & its) >= _ALIKE * max(1, len(words | its))]
             left = [other for other in left if other not in near]
             group += near
-        ordered += sorted(group, key=_year)
+        ordered += by_year(group)
     return ordered
-
-
-def _year(paper: Paper) -> int:
-    return paper.year or 9999  # unknown: last
 
 
 def write_batch(

@@ -1,5 +1,5 @@
 """Writers, one file each; `base.py` defines what a writer is."""
 
-from citerec.write.writers.base import WRITERS, Kind, Writer, WriterPart, default_writer, open_writer
+from citerec.write.writers.base import WRITERS, Kind, Writer, WriterPart, open_writer
 
-__all__ = ["WRITERS", "Kind", "Writer", "WriterPart", "default_writer", "open_writer"]
+__all__ = ["WRITERS", "Kind", "Writer", "WriterPart", "open_writer"]

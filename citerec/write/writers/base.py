@@ -61,23 +61,17 @@ class WriterPart(NamedTuple):
 
 
 _DEFAULTS: Mapping[Kind, str] = {"citation": "attributed", "related-work": "attributed", "tldr": "trained"}
-_MODULES = {
-    "attributed": "extractive",
-    "contribution": "extractive",
-    "trained": "trained",
-    "chat": "models",
-    MODEL: "models",
-}
 WRITERS: Registry[WriterPart] = Registry(
     "writer",
-    {name: f"citerec.write.writers.{one}:{name.upper().replace('-', '_')}" for name, one in _MODULES.items()},
+    {
+        "attributed": "citerec.write.writers.extractive:ATTRIBUTED",
+        "contribution": "citerec.write.writers.extractive:CONTRIBUTION",
+        "trained": "citerec.write.writers.trained:TRAINED",
+        "chat": "citerec.write.writers.models:CHAT",
+        MODEL: "citerec.write.writers.models:SEQ2SEQ",
+    },
     besides=", or the folder of a model, or its name on the hub such as facebook/bart-large",
 )
-
-
-def default_writer(kind: Kind) -> str:
-    """The name of the default writer of a kind of text: it needs no model."""
-    return _DEFAULTS.get(kind, "ext-lead")
 
 
 def open_writer(
@@ -97,7 +91,7 @@ def open_writer(
         InputError: There is no such writer or option, or no chat endpoint.
         ModelError: The model cannot be opened.
     """
-    name = name or default_writer(kind)
+    name = name or _DEFAULTS.get(kind, "ext-lead")
     is_model = name not in WRITERS and ("/" in name or Path(name).is_dir())
     part = WRITERS[MODEL if is_model else name]
     wanted = {option: value for option, value in (("options", options), ("device", device)) if value}
