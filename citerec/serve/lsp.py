@@ -465,7 +465,7 @@ ADD_ENTRY = "citerec.addEntry"
 """The command of a completion item: adds the entry of the paper that was accepted."""
 ADD_REFERENCE = "citerec.addReference"
 """The command of a code action: looks up what was written as a key, and adds its entry."""
-PAPERS = "citerec/papers"
+PAPERS = "citerec/recommend"
 """The request of an editor that shows papers beside the text."""
 _PAUSE = 0.05  # seconds in which a further key makes a completion needless
 _QUIET = 0.5  # seconds without a change before a draft is checked

@@ -210,7 +210,7 @@ def test_papers_for_a_sentence_that_nobody_marked(editor: Editor, folder: Path) 
     key = first["title"].removeprefix("Cite for this sentence ").partition(":")[0]
     assert applied(text, change["edits"]) == text.replace("retrieval.", rf"retrieval \citep{{{key}}}.")
     assert editor.actions(path, {"start": {"line": 4, "character": 0}, "end": {"line": 4, "character": 0}})
-    shown = editor.at("citerec/papers", path, 2, 9)
+    shown = editor.at("citerec/recommend", path, 2, 9)
     assert shown[0]["key"] == key and len(shown) == 5
     assert shown[0]["edit"] == first["edit"] and shown[0]["about"].startswith("**") and shown[0]["isNew"]
 

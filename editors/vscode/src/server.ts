@@ -21,7 +21,7 @@ export interface Paper {
 }
 
 /** The request of the papers at a position. */
-export const PAPERS = "citerec/papers";
+export const PAPERS = "citerec/recommend";
 
 /** The languages of drafts and bibliographies. */
 export const LANGUAGES = ["latex", "tex", "markdown", "quarto", "typst", "org", "bibtex"];
