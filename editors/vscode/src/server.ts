@@ -8,7 +8,7 @@ export interface Settings {
   arguments: string[];
 }
 
-/** A paper for a place or a sentence, as the request `citerec/papers` answers. */
+/** A paper for a place or a sentence, as the request `citerec/recommend` answers. */
 export interface Paper {
   key: string;
   label: string;
