@@ -98,7 +98,7 @@ class CiteBartRetriever(WritingRetriever):
 
 def citation_of(paper: Paper) -> str:
     """`Surname, year`, `Surname and Surname, year` or `Surname et al., year`; empty if author or year is unknown."""
-    names = surnames(paper.authors)
+    names = surnames([name.split()[-1] for name in paper.authors if name.strip()])
     return f"{names}, {paper.year}" if names and paper.year is not None else ""
 
 
