@@ -19,19 +19,22 @@ _OPSET, _FORMAT = 20, 9
 
 def bert_config(folder: Path) -> dict[str, Any] | None:
     """The configuration of a BERT, with its `pooling` ("mean" or "cls"); None if a folder is of another encoder."""
+    from safetensors import SafetensorError, safe_open
+
     try:
         config = {"position_embedding_type": "absolute"} | _json(folder / "config.json")
         modules = [str(one["type"]).rpartition(".")[2] for one in orjson.loads((folder / "modules.json").read_bytes())]
         pooling = _json(folder / "1_Pooling" / "config.json")
-    except (OSError, ValueError, LookupError, TypeError):
+        with safe_open(folder / WEIGHTS, "numpy") as file:  # old files have other names
+            are_named = any(name.endswith("embeddings.LayerNorm.weight") for name in file.keys())  # noqa: SIM118
+    except (OSError, ValueError, LookupError, TypeError, SafetensorError):
         return None
     # One mode by its name, or a flag for each.
     flags = [_POOLED.get(name) for name, value in pooling.items() if name.startswith("pooling_mode_") and value]
     modes = [pooling["pooling_mode"]] if "pooling_mode" in pooling else flags
     is_bert = config.items() >= _LIKE_BERT.items() and modules in _MODULES and modes in (["mean"], ["cls"])
-    if not is_bert or not all((folder / name).is_file() for name in (WEIGHTS, "tokenizer.json")):
-        return None
-    return config | {"pooling": modes[0]}
+    is_whole = are_named and (folder / "tokenizer.json").is_file()
+    return config | {"pooling": modes[0]} if is_bert and is_whole else None
 
 
 def reading_of_bert(folder: Path, config: dict[str, Any]) -> Reading:
