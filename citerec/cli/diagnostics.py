@@ -190,15 +190,18 @@ def export(what: Annotated[str, Parameter(name="SET|FILE")], /, *, index: IndexP
 
 
 def _quotas(values: tuple[str, ...]) -> tuple[int, dict[str, int]]:
-    wanted: dict[Any, int] = {None: 1}
+    per_class, by_family = 1, {}
     for one in values:
         family, separator, number = one.rpartition("=")
         if not number.isdecimal() or len(number) > 6:
             raise UsageError(f"{one!r} is not a quota: write --quota 2, or --quota length=2")
-        wanted[family if separator else None] = int(number)
-    if not any(wanted.values()):
+        if separator:
+            by_family[family] = int(number)
+        else:
+            per_class = int(number)
+    if not per_class and not any(by_family.values()):
         raise UsageError("nothing is wanted: give --quota a number from 1")
-    return wanted.pop(None), wanted
+    return per_class, by_family
 
 
 def _table_of_sets() -> Table:

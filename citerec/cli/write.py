@@ -20,7 +20,7 @@ from citerec.cli import options
 from citerec.cli.console import entries_in, give, note, say, titled, tldr_line
 from citerec.contexts.read import context_of_sentence
 from citerec.corpus.store import PaperStore
-from citerec.drafts.bibliography import read_cited
+from citerec.drafts.bibliography import is_bibliography, read_cited
 from citerec.errors import InputError
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted, names_in, printable
@@ -204,14 +204,7 @@ def batch(
     writer = writing.opened(kind)
     with progress_bar() as on_progress:
         texts, empty, flagged = drafting.write_batch(
-            tasks,
-            writer,
-            out,
-            input_name=input_name,
-            full_texts=full_texts,
-            limit=limit,
-            note=note,
-            on_progress=on_progress,
+            tasks, writer, out, input_name, full_texts, limit=limit, note=note, on_progress=on_progress
         )
     blank = f" Empty: {empty:,}." if empty else ""
     unknown = f" Citing papers that they were not given: {flagged:,} (see `unknown`)." if flagged else ""
@@ -234,7 +227,7 @@ def _target_of(target: str | None, store: PaperStore) -> Paper | None:
 
 def _named_papers(named: str, index: OpenIndex) -> list[Paper]:
     """The papers of an index in a list with commas, a file with an id per line, or a bibliography."""
-    if Path(named).suffix.lower() in (".bib", ".ris", ".json"):
+    if is_bibliography(Path(named)):
         entries = read_cited(Path(named))
         ids = list(papers_of_index(entries, index).values())
         note(f"{index.path} has {len(ids):,} of the {len(entries):,} papers of {named}.")

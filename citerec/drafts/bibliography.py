@@ -89,6 +89,11 @@ def draft_of(entries: Entries) -> Draft:
 _BIBLIOGRAPHIES = (".bib", ".bibtex", ".ris", ".json")
 
 
+def is_bibliography(path: Path) -> bool:
+    """Whether a file has entries, by its name: BibTeX, RIS or JSON, also compressed."""
+    return not {suffix.lower() for suffix in path.suffixes[-2:]}.isdisjoint(_BIBLIOGRAPHIES)
+
+
 def read_cited(path: Path) -> dict[str, Paper]:
     """The papers of a file by citation key: entries of BibTeX, RIS or CSL-JSON; of any other file one id in each line.
 
@@ -98,7 +103,7 @@ def read_cited(path: Path) -> dict[str, Paper]:
         SourceError: The file cannot be read, or is a `.json` file that is no bibliography.
         InputError: It is a draft.
     """
-    if not {suffix.lower() for suffix in path.suffixes[-2:]}.isdisjoint(_BIBLIOGRAPHIES):
+    if is_bibliography(path):
         return {paper.paper_id: paper for paper in papers_in(path)}
     if draft_kind(path) != "plain text":
         raise InputError(f"{path} is a draft, not a bibliography", "Give its bibliography, such as refs.bib.")

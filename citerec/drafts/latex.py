@@ -44,12 +44,14 @@ _HIDDEN = names_in(
     "tabulary, longtable, figure, table, wrapfigure, wraptable, subfigure, subtable, tikzpicture, pgfpicture,"
     "algorithm, algorithmic, algorithm2e, CCSXML, thebibliography, keywords"
 )
+# Commands that are defined: what stands in them need not be whole, as in \newcommand{\be}{\begin{equation}}.
+_DEFINITIONS = ("newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "def", "gdef", "edef")
 _SILENT = names_in(
+    f"{','.join(_DEFINITIONS)},"
     "label, ref, eqref, pageref, autoref, cref, Cref, nameref, url, verb, lstinline, includegraphics, usepackage,"
     "bibliographystyle, hypersetup, vspace, hspace, documentclass, maketitle, tableofcontents, printbibliography,"
-    "newcommand, renewcommand, providecommand, DeclareRobustCommand, def, gdef, edef, let, setlength, setcounter,"
-    "pagestyle, thispagestyle, date, author,"
-    "affiliation, institute, email, orcid, ccsdesc, keywords"
+    "let, setlength, setcounter, pagestyle, thispagestyle, date, author, affiliation, institute, email, orcid, ccsdesc,"
+    "keywords"
 )
 # What cites as a word of a sentence, and in brackets; and what tells that there are both.
 _SPOKEN = (
@@ -59,8 +61,6 @@ _SPOKEN = (
 _RAW = ("url", "href", "path", "nolinkurl", "lstinline")
 # Between braces, or two of the usual signs: `\path (a) node {b (c)}` is a drawing.
 _ADDRESS = re.compile(r"\*?(?:\s?\[[^\[\]]{0,500}\])?(?:\s?\{(?:[^{}]|\{[^{}]{0,1000}\}){0,5000}\}|([|!+])[^\n]*?\1)")
-# Commands that are defined: what stands in them need not be whole, as in \newcommand{\be}{\begin{equation}}.
-_DEFINITIONS = ("newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "def", "gdef", "edef")
 _BRACES = r"\{[^{}]*+\}"
 for _ in range(4):
     _BRACES = rf"\{{(?:[^{{}}]|{_BRACES}){{0,5000}}+\}}"

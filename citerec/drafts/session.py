@@ -1,6 +1,6 @@
-"""A session in which a draft is filled: place by place, with steps taken back, and suggestions at the end.
+"""A session that fills a draft, place by place; steps can be taken back, and suggestions come at the end.
 
-What is cited at a place is chosen by a function: a person in a terminal, or a rule.
+A function chooses what is cited at a place: it asks a person, or follows a rule.
 """
 
 import contextlib

@@ -136,7 +136,10 @@ def _of_recommender(name: str, recommender: Recommender, conditions: Conditions,
             parts[number] = part
             conditions.on_progress(name, sum(len(one.answers) for one in parts.values()), len(conditions.topics))
     in_order = [parts[number] for number in sorted(parts)]
-    counts = {name: sum((part.counts[name] for part in in_order), Counter[str]()) for name in in_order[0].counts}
+    counts: dict[str, Counter[str]] = {}
+    for part in in_order:
+        for retriever, of_part in part.counts.items():
+            counts.setdefault(retriever, Counter()).update(of_part)
     calibration, settings = recommender.calibration, recommender.recipe.to_json()
     cost = Cost.of([part.measured for part in in_order], conditions.pool.bytes)
     return Answered(

@@ -30,7 +30,7 @@ def no_note(_line: str) -> None:
 
 
 def told(items: Iterable[Item], doing: str, on_progress: Progress, whole: float) -> Iterator[Item]:
-    """The items; each is counted when it is asked for."""
+    """Yields the items, and reports how many were asked for."""
     for done, item in enumerate(items, 1):
         on_progress(doing, done, whole)
         yield item

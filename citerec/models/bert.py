@@ -1,4 +1,4 @@
-"""BERT (Devlin et al. 2019) as ONNX, written from its weights: it takes a second, and no torch.
+"""BERT (Devlin et al. 2019) as ONNX, written from its weights: it takes a second and needs no torch.
 
 For encoders in the form of sentence-transformers that take the mean of their tokens, or the vector of [CLS].
 """
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
-from citerec.models.encoder import WEIGHTS, Reading
+from citerec.files.resume import read_json
+from citerec.models.encoder import WEIGHTS, Reading, modules_of
 
 _POOLED = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 _MODULES = (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
@@ -21,25 +21,24 @@ def bert_config(folder: Path) -> dict[str, Any] | None:
     """The configuration of a BERT, with its `pooling` ("mean" or "cls"); None if a folder is of another encoder."""
     from safetensors import SafetensorError, safe_open
 
+    config = {"position_embedding_type": "absolute"} | (read_json(folder / "config.json") or {})
+    pooling = read_json(folder / "1_Pooling" / "config.json") or {}
     try:
-        config = {"position_embedding_type": "absolute"} | _json(folder / "config.json")
-        modules = [str(one["type"]).rpartition(".")[2] for one in orjson.loads((folder / "modules.json").read_bytes())]
-        pooling = _json(folder / "1_Pooling" / "config.json")
         with safe_open(folder / WEIGHTS, "numpy") as file:  # old files have other names
             are_named = any(name.endswith("embeddings.LayerNorm.weight") for name in file.keys())  # noqa: SIM118
-    except (OSError, ValueError, LookupError, TypeError, SafetensorError):
+    except (OSError, SafetensorError):
         return None
     # One mode by its name, or a flag for each.
     flags = [_POOLED.get(name) for name, value in pooling.items() if name.startswith("pooling_mode_") and value]
     modes = [pooling["pooling_mode"]] if "pooling_mode" in pooling else flags
-    is_bert = config.items() >= _LIKE_BERT.items() and modules in _MODULES and modes in (["mean"], ["cls"])
+    is_bert = config.items() >= _LIKE_BERT.items() and modules_of(folder) in _MODULES and modes in (["mean"], ["cls"])
     is_whole = are_named and (folder / "tokenizer.json").is_file()
     return config | {"pooling": modes[0]} if is_bert and is_whole else None
 
 
 def reading_of_bert(folder: Path, config: dict[str, Any]) -> Reading:
     """How it reads texts: as sentence-transformers does."""
-    own, ours = (_json(folder / name) for name in ("tokenizer_config.json", "sentence_bert_config.json"))
+    own, ours = (read_json(folder / name) or {} for name in ("tokenizer_config.json", "sentence_bert_config.json"))
     limit = int(config["max_position_embeddings"])
     return Reading(
         dimension=config["hidden_size"],
@@ -48,11 +47,6 @@ def reading_of_bert(folder: Path, config: dict[str, Any]) -> Reading:
         truncation_side=own.get("truncation_side", "right"),
         tokenizer=(folder / "tokenizer.json").read_text(encoding="utf-8"),
     )
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty if there is no such file."""
-    return dict(orjson.loads(path.read_bytes())) if path.is_file() else {}
 
 
 def write_bert(folder: Path, config: dict[str, Any], path: Path) -> None:

@@ -344,11 +344,15 @@ def without_special_tokens(tokenizer: str | bytes) -> str:
 def is_static(name: str) -> bool:
     """Whether a model has one module, which has a vector for each token, and perhaps normalisation."""
     folder = Path(find_model(name))
-    try:
-        modules = [str(one["type"]).rpartition(".")[2] for one in orjson.loads((folder / "modules.json").read_bytes())]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    return modules in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"]) and (folder / WEIGHTS).is_file()
+    is_table = modules_of(folder) in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"])
+    return is_table and (folder / WEIGHTS).is_file()
+
+
+def modules_of(folder: Path) -> list[str]:
+    """The modules of an encoder in the form of sentence-transformers: "Transformer", "Pooling"; empty of others."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return [str(one["type"]).rpartition(".")[2] for one in orjson.loads((folder / "modules.json").read_bytes())]
+    return []
 
 
 def paper_text(paper: Paper) -> str:

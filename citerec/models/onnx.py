@@ -72,7 +72,7 @@ class OnnxModel:
 
 
 def _package(name: str) -> Any:
-    """A package of the extra `onnx`; ONNX Runtime without telemetry (to allow it, set the variable to 0)."""
+    """A package of the extra `minilm` or `models`; ONNX Runtime without telemetry (the variable set to 0 allows it)."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         return importlib.import_module(name)

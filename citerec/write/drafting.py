@@ -149,11 +149,15 @@ def by_topic(papers: Sequence[Paper]) -> list[Paper]:
     by_year = functools.partial(sorted, key=lambda paper: paper.year or 9999)  # unknown: last
     left, ordered = by_year(papers), list[Paper]()
     terms = {paper.paper_id: set(content_terms(f"{paper.title} {paper.abstract or ''}")) for paper in papers}
+
+    def are_alike(one: Paper, other: Paper) -> bool:
+        words, others = terms[one.paper_id], terms[other.paper_id]
+        return len(words & others) / max(1, len(words | others)) >= _ALIKE
+
     while left:
         group = [left.pop(0)]
         for one in group:  # it grows
-            words, others = terms[one.paper_id], ((other, terms[other.paper_id]) for other in left)
-            near = [other for other, its in others if len(words & its) >= _ALIKE * max(1, len(words | its))]
+            near = [other for other in left if are_alike(one, other)]
             left = [other for other in left if other not in near]
             group += near
         ordered += by_year(group)
@@ -164,9 +168,9 @@ def write_batch(
     path: Path,
     writer: Writer,
     out: Path,
-    *,
     input_name: str | None = None,
     full_texts: Sequence[Path] = (),
+    *,
     limit: int | None = None,
     note: Note = no_note,
     on_progress: Progress = no_progress,
