@@ -19,7 +19,6 @@ from citerec.files.text import counted, printable
 from citerec.records import MARKER, Answer, Hit, Paper, why
 
 if TYPE_CHECKING:  # tables of results take a while to import, which answers without a table need not wait for
-    from citerec.evaluation.tables import Table
     from citerec.write.drafting import Tldr
 
 _OTHER_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
@@ -166,27 +165,6 @@ def entries_in(papers: Iterable[Paper], form: str) -> bytes:
     return (printable(text) if sys.stdout.isatty() else text).encode() + b"\n"
 
 
-def counts_table(counts: Mapping[str, int]) -> "Table":
-    """Counts, each followed by its name."""
-    from citerec.evaluation.tables import Table, left, right
-
-    rows = [[count, name] for name, count in counts.items()]
-    return Table([*right("", format=",", style="name"), *left("")], rows, headed=False)
-
-
-def table_of(records: Sequence[Mapping[str, Any]], decimals: str = ".3f") -> "Table":
-    """A table of records with the same keys: texts are on the left, numbers on the right."""
-    from citerec.evaluation.tables import Table, left, right
-
-    columns = []
-    for name in records[0]:
-        value = next((record[name] for record in records if record[name] is not None), 0)
-        columns += (
-            left(name) if isinstance(value, str) else right(name, format="," if isinstance(value, int) else decimals)
-        )
-    return Table(columns, [list(record.values()) for record in records])
-
-
 def note_set_aside(bad: int, faults: int, quarantine: object) -> None:
     """Prints how many parts of full texts could not be used, if any, and which file lists them."""
     if bad or faults:
@@ -280,11 +258,6 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]", sco
         if reasons:
             shown = ", ".join(f"{reason.name} {reason.score:+.2f}" for reason in reasons)
             yield headed(heading, shown, of_heading=colour)
-
-
-def headline(name: str, about: str, style: str = "not bold") -> Text:
-    """A name, and what there is to say about it in the same line."""
-    return Text(name, "bold").append(f"  {about}" if about else "", style)
 
 
 def headed(heading: str, text: str, style: str = "default", *, of_heading: str = "green") -> Text:

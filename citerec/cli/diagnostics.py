@@ -16,13 +16,13 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from citerec.cli.console import counts_table, headline, note, say, with_marker
+from citerec.cli.console import note, say, with_marker
 from citerec.cli.options import Address, IndexPath, IntentTagger, Model, Out, Tuning, Work, intents_of, working
 from citerec.contexts.read import read_contexts, write_queries
 from citerec.diagnostics import families, review as reviewing, sets
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.errors import InputError, UsageError
-from citerec.evaluation.tables import Column, Table, left, marked, right
+from citerec.evaluation.tables import Column, Table, counts_table, headline, left, marked, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.files.writing import beside, remove, write_failures
@@ -394,19 +394,13 @@ def _status_of(path: Path, name: str) -> Iterator[Any]:
     gone = reviewing.items_of(path, sets.REJECTED)
     numbers = right("accepted", "rejected", "left", "sound [95 % interval]", format=",")
     table = Table([*left("reviewer, family"), *numbers])
-    by_family = {
-        family: [one for one in (*items, *gone) if family in reviewing.classes_of(one)] for family in families.FAMILIES
-    }
-    for reviewer, verdicts in reviews.items():
-        for family, checked in {"": [*items, *gone], **by_family}.items():
-            answers = [verdicts[one["context_id"]].verdict for one in checked if one["context_id"] in verdicts]
-            accepted, judged, share = answers.count("accept"), len(answers) - answers.count(None), "–"
-            if judged:
-                low, high = reviewing.wilson(accepted, judged)
-                share = f"{accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
-            heading = f"  {family}" if family else marked(reviewer, "strong")
-            if checked:
-                table.rows.append([heading, accepted, judged - accepted, len(checked) - judged, share])
+    for one in reviewing.standings([*items, *gone], reviews):
+        share = "–"
+        if judged := one.accepted + one.rejected:
+            low, high = reviewing.wilson(one.accepted, judged)
+            share = f"{one.accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
+        heading = f"  {one.family}" if one.family else marked(one.reviewer, "strong")
+        table.rows.append([heading, one.accepted, one.rejected, one.left, share])
     yield f"{name}  {counted(len(items), 'context')}, {len(gone):,} taken out, {counted(len(reviews), 'reviewer')}\n"
     yield table
     for names, both, alike, kappa in reviewing.agreement(reviews):

@@ -2,26 +2,22 @@
 
 import importlib
 import os
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import give, headline, note
+from citerec.cli.console import give, note
 from citerec.errors import UsageError
 from citerec.evaluation import tables
 from citerec.files.progress import progress_bar
-from citerec.files.text import counted, names_in
+from citerec.files.text import names_in
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
     from citerec.evaluation.systems import System
-
-_DIM = "not bold dim"
 
 
 @options.option_group
@@ -251,39 +247,8 @@ def _write_and_show(results: "Results", out: Path | None, form: str) -> None:
         if out is not None:
             results.write(out)
     finally:  # if writing fails, the results are still shown
-        give(form, None, results.to_json, results_parts(results), whole=True)
+        give(form, None, results.to_json, tables.results_parts(results), whole=True)
         for line in results.record.notes:
             note(line, "yellow")
     if out is not None:
         note(f"{out}: tables, meta.json, results.csv, scores.csv, and a page to read: {out}/report.html")
-
-
-def results_parts(results: "Results") -> Iterator[Any]:
-    """Results for people: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
-    record = results.record
-    if record.index:
-        against = f"against {record.index.papers:,} papers ({record.index.path})"
-        yield headline(record.set.name, f"{counted(len(results.items), 'context')}, {against}")
-        yield tables.overall_table(results)
-    else:
-        yield "\n".join(filter(None, [tables.title_of(results), tables.preset_text(results)]))
-    for block in tables.blocks(results):
-        yield headline("\n" + block.title + f" ({block.name})" * (block.name != block.title), block.about, _DIM)
-        is_defined = results.is_defined(block.columns)
-        yield tables.block_table(results, block) if is_defined else Text("not defined for any of these texts", "dim")
-    for metric in results.corpus_metrics:
-        yield headline(f"\n{metric}", tables.settings_text(record.settings[metric]), _DIM)
-        yield tables.corpus_table(results, metric)
-    for title, table in (
-        ("", tables.seeds_table),
-        ("Robustness", tables.robustness_table),
-        ("Outcomes of the cited papers", tables.outcomes_table),
-        ("Confidence", tables.reliability_table),
-        ("Cost", tables.cost_table),
-    ):
-        if (content := table(results)).rows and (title == "" or not results.of_texts):
-            yield headline(f"\n{title}", "")
-            yield content
-    yield ""
-    for line in (*tables.legend(results), *(() if results.of_texts else tables.rules_text(results))):
-        yield Text(line, "dim")

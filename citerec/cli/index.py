@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, get_args
 from cyclopts import Parameter
 
 from citerec.cli import options
-from citerec.cli.console import end_of_check, give, note, parts_of, say, size_in_words, table_of
+from citerec.cli.console import end_of_check, give, note, parts_of, say, size_in_words
 from citerec.errors import IndexUnusableError, UsageError
-from citerec.evaluation.tables import Table, left, right
+from citerec.evaluation.tables import Table, left, right, table_of
 from citerec.files.addresses import path_of
 from citerec.files.parallel import Parallelism, available_processors
 from citerec.files.progress import progress_bar

@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from citerec.cli import learning, options
-from citerec.cli.console import note, say, table_of
+from citerec.cli.console import note, say
 from citerec.errors import UsageError
-from citerec.evaluation.tables import OverSeeds, Table, left, right
+from citerec.evaluation.tables import OverSeeds, Table, left, right, table_of
 from citerec.files.progress import progress_bar
 from citerec.files.writing import apart
 from citerec.index.manifest import DENSE, find_index, generation_of, trained_of

@@ -8,7 +8,7 @@ import itertools
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,6 +18,7 @@ import orjson
 from citerec.contexts.read import write_records
 from citerec.corpus.reading import BadRecord, parsed, raw_lines
 from citerec.diagnostics import sets
+from citerec.diagnostics.families import FAMILIES
 from citerec.errors import InputError
 from citerec.files.resume import hash_sample
 from citerec.files.writing import writing_file
@@ -122,6 +123,27 @@ def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict 
         line = orjson.dumps(review._asdict(), option=orjson.OPT_APPEND_NEWLINE)
         partial.write_bytes((file.read_bytes() if file.exists() else b"") + line)
     return review
+
+
+class Standing(NamedTuple):
+    """How much a reviewer has judged: in all, which has no family, or of the contexts of a family."""
+
+    reviewer: str
+    family: str
+    accepted: int
+    rejected: int
+    left: int
+
+
+def standings(items: Sequence[Item], reviews: Mapping[str, Mapping[str, Review]]) -> Iterator[Standing]:
+    """How much each reviewer has judged, in all and then by family, of some contexts with what was taken out."""
+    for reviewer, verdicts in reviews.items():
+        for family in ("", *FAMILIES):
+            checked = [one for one in items if not family or family in classes_of(one)]
+            answers = [verdicts[one["context_id"]].verdict for one in checked if one["context_id"] in verdicts]
+            accepted, judged = answers.count("accept"), len(answers) - answers.count(None)
+            if checked:
+                yield Standing(reviewer, family, accepted, judged - accepted, len(checked) - judged)
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from rich.text import Text
+
 from citerec.diagnostics.families import FEW
 from citerec.evaluation.metrics import FOUND_UNTIL
 from citerec.evaluation.statistics import ALL, SIGNIFICANT, Group, Mean
@@ -36,6 +38,7 @@ _STYLES = {
 _BEGINNINGS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_CELL = 32_000  # spreadsheets silently cut cells after 32,767 characters
 _WIDEST = 1000
+_DIM = "not bold dim"
 
 Span = tuple[str, str]
 """A piece of text and its style: "", one of `faint`, `strong`, `better`, `worse`, `warning`, `name`, `oracle`,
@@ -97,6 +100,23 @@ def spans_of(cell: Any, column: Column) -> tuple[Span, ...]:
     return ((cell if isinstance(cell, str) else format(cell, column.format), ""),)
 
 
+def counts_table(counts: Mapping[str, int]) -> Table:
+    """Counts, each followed by its name."""
+    rows = [[count, name] for name, count in counts.items()]
+    return Table([*right("", format=",", style="name"), *left("")], rows, headed=False)
+
+
+def table_of(records: Sequence[Mapping[str, Any]], decimals: str = ".3f") -> Table:
+    """A table of records with the same keys: texts are on the left, numbers on the right."""
+    columns = []
+    for name in records[0]:
+        value = next((record[name] for record in records if record[name] is not None), 0)
+        columns += (
+            left(name) if isinstance(value, str) else right(name, format="," if isinstance(value, int) else decimals)
+        )
+    return Table(columns, [list(record.values()) for record in records])
+
+
 def to_rich(table: Table, *, narrow: bool = False) -> "RichTable":
     """A table for a terminal. Its texts are not read as markup.
 
@@ -104,7 +124,6 @@ def to_rich(table: Table, *, narrow: bool = False) -> "RichTable":
     """
     from rich.cells import cell_len
     from rich.table import Table as RichTable
-    from rich.text import Text
 
     grid = RichTable(box=None, padding=(0, 1), pad_edge=False, header_style="dim", show_header=table.headed)
     for column in table.columns:
@@ -132,8 +151,6 @@ def show(console: "Console", table: Table, *, whole: bool = False) -> None:
 
     A `whole` one is not cut: in a terminal that has too few columns it is made narrow, and then the terminal wraps it.
     """
-    from rich.text import Text
-
     if table.title:
         console.print(Text(table.title, "bold"))
     grid = to_rich(table)
@@ -539,3 +556,39 @@ def seeds_table(results: "Results") -> Table:
     ]
     headings = right(*(column.title for column in columns))
     return Table([*left("data set", "system"), *headings], rows, "Over seeds: mean ± standard deviation")
+
+
+def headline(name: str, about: str, style: str = "not bold") -> Text:
+    """A name, and what there is to say about it in the same line."""
+    return Text(name, "bold").append(f"  {about}" if about else "", style)
+
+
+def results_parts(results: "Results") -> Iterator[Any]:
+    """Results for people: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
+    record = results.record
+    if record.index:
+        against = f"against {record.index.papers:,} papers ({record.index.path})"
+        yield headline(record.set.name, f"{counted(len(results.items), 'context')}, {against}")
+        yield overall_table(results)
+    else:
+        yield "\n".join(filter(None, [title_of(results), preset_text(results)]))
+    for block in blocks(results):
+        yield headline("\n" + block.title + f" ({block.name})" * (block.name != block.title), block.about, _DIM)
+        is_defined = results.is_defined(block.columns)
+        yield block_table(results, block) if is_defined else Text("not defined for any of these texts", "dim")
+    for metric in results.corpus_metrics:
+        yield headline(f"\n{metric}", settings_text(record.settings[metric]), _DIM)
+        yield corpus_table(results, metric)
+    for title, table in (
+        ("", seeds_table),
+        ("Robustness", robustness_table),
+        ("Outcomes of the cited papers", outcomes_table),
+        ("Confidence", reliability_table),
+        ("Cost", cost_table),
+    ):
+        if (content := table(results)).rows and (title == "" or not results.of_texts):
+            yield headline(f"\n{title}", "")
+            yield content
+    yield ""
+    for line in (*legend(results), *(() if results.of_texts else rules_text(results))):
+        yield Text(line, "dim")

@@ -5,12 +5,9 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, fromstring
 
 import orjson
 import requests
@@ -263,19 +260,6 @@ def _same_file(response: Response, url: str, done: int, tag: str | None, *, came
     return stamp or tag
 
 
-def day_of(headers: Mapping[str, str]) -> str:
-    """The day on which a file on a server last changed, in UTC, as "2026-11-23".
-
-    Raises:
-        WebError: The server does not say it.
-    """
-    try:
-        return parsedate_to_datetime(headers.get("Last-Modified", "")).astimezone(UTC).date().isoformat()
-    except ValueError:
-        remedy = "Fetch the file yourself, and give it to `index build`."
-        raise WebError("the server does not say when its file was made", remedy) from None
-
-
 def size_of(headers: Mapping[str, str]) -> int | None:
     """The size of a file on a server; None if the server does not say it."""
     size = headers.get("Content-Length", "")
@@ -285,17 +269,3 @@ def size_of(headers: Mapping[str, str]) -> int | None:
 def host_of(url: str) -> str:
     """The server of an address, for messages."""
     return urlsplit(url).netloc or url
-
-
-class _Tree(TreeBuilder):
-    def doctype(self, *_: str | None) -> None:
-        """Called where a document type begins, before its entities are read: these could be defined without end."""
-        raise ValueError("the XML has a document type")
-
-
-def read_xml(content: bytes) -> Element | None:
-    """The root of an XML document; None if it is none, or has a document type."""
-    try:
-        return fromstring(content, XMLParser(target=_Tree()))
-    except (ParseError, ValueError, LookupError):
-        return None

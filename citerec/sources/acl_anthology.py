@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from citerec.corpus.bibtex import anthology_entries, parse_entry
 from citerec.corpus.reading import BadRecord
-from citerec.files.http import day_of, size_of
-from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update
+from citerec.files.http import size_of
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of
 
 _FILE = "anthology+abstracts.bib.gz"
 

@@ -10,14 +10,14 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlencode
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, fromstring
 
 import orjson
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.errors import InputError
-from citerec.files.http import ChangedError, Link, Web, WebError, day_of, read_xml
-from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
+from citerec.files.http import ChangedError, Link, Web, WebError
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, json_records
 
 PAPERS, DELETED = "arxiv", "arxiv-deleted"
 _OAI = "{http://www.openarchives.org/OAI/2.0/}"
@@ -193,3 +193,17 @@ def _is_day(text: str) -> bool:
 def _bytes_of(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         yield from iter(lambda: file.read(_CHUNK), b"")
+
+
+class _Tree(TreeBuilder):
+    def doctype(self, *_: str | None) -> None:
+        """Called where a document type begins, before its entities are read: these could be defined without end."""
+        raise ValueError("the XML has a document type")
+
+
+def read_xml(content: bytes) -> Element | None:
+    """The root of an XML document; None if it is none, or has a document type."""
+    try:
+        return fromstring(content, XMLParser(target=_Tree()))
+    except (ParseError, ValueError, LookupError):
+        return None

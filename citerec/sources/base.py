@@ -5,12 +5,14 @@ package. It can then be named in `citerec corpus show | get | update`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, NamedTuple
 
 from citerec.corpus.reading import BadRecord, parsed
 from citerec.errors import InputError
-from citerec.files.http import Link, Web
+from citerec.files.http import Link, Web, WebError
 from citerec.files.registry import Registry
 from citerec.records import Record
 
@@ -97,6 +99,19 @@ class RawRecord(NamedTuple):
     language: str | None = None
     paper_id: str | None = None
     key: str | None = None
+
+
+def day_of(headers: Mapping[str, str]) -> str:
+    """The day on which a file on a server last changed, in UTC, as "2026-11-23".
+
+    Raises:
+        WebError: The server does not say it.
+    """
+    try:
+        return parsedate_to_datetime(headers.get("Last-Modified", "")).astimezone(UTC).date().isoformat()
+    except ValueError:
+        remedy = "Fetch the file yourself, and give it to `index build`."
+        raise WebError("the server does not say when its file was made", remedy) from None
 
 
 class Corpus(ABC):

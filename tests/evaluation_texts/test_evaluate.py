@@ -18,11 +18,11 @@ import pandas as pd
 import pytest
 
 from citerec.cli.console import say
-from citerec.cli.evaluate import results_parts
 from citerec.errors import InputError
 from citerec.evaluation import statistics
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import ALL, DATASET, Comparison
+from citerec.evaluation.tables import results_parts
 from citerec.evaluation.texts import Predictions, evaluate_texts, read_predictions
 from citerec.papers.citebench.metrics import Discourse
 from citerec.write.metrics import DEFAULT_METRICS, open_metrics
