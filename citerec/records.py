@@ -111,6 +111,7 @@ class Context:
         citing_id: The citing paper, if it is in the corpus; it is never recommended to itself.
         citing_key: Name of the citing paper if its id is not known; a DOI, arXiv id or Anthology id finds it as well.
         citing_title: Title of the citing paper if its id is not known, such as that of a draft; it finds it too.
+        citing_authors: Its authors, if its id is not known: of the papers that they wrote, more are cited.
         cited_before: The papers that the same text cited before this place, in order of mention; one that it cited
             several times may stand there several times. None if unknown.
         citing_year: Year of the citing paper; newer papers cannot have been cited.
@@ -143,6 +144,7 @@ class Context:
     end: int | None = None
     citing_title: str | None = None
     cited_before: tuple[str, ...] | None = None
+    citing_authors: tuple[str, ...] = ()
 
 
 class Notice(NamedTuple):

@@ -22,6 +22,7 @@ from citerec.corpus.reading import (
     raw_lines,
     read_count,
     read_list,
+    read_strings,
     read_text,
     read_year,
     tried,
@@ -271,6 +272,7 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         start=read_count(record, "start"),
         end=read_count(record, "end"),
         **{name: read_text(record, name) for name in _TEXTS},
+        citing_authors=tuple(read_strings(record, "citing_authors")),
         cited_before=None if record.get("cited_before") is None else tuple(_listed_ids(record, "cited_before")),
     )
 
@@ -295,6 +297,8 @@ def as_record(context: Context) -> dict[str, Any]:
     record["cited_ids"] = list(map(json_id, context.cited_ids))
     if context.citing_title:
         record["citing_title"] = context.citing_title
+    if context.citing_authors:
+        record["citing_authors"] = list(context.citing_authors)
     if context.cited_before is not None:
         record["cited_before"] = list(map(json_id, context.cited_before))
     return {**record, "labels": dict(context.labels)} if context.labels else record

@@ -51,6 +51,7 @@ class Topic:
         text: The words of the sentence.
         neighbours: The words of the sentences around it; they weigh less.
         citing_title: The words of the citing paper's title, if it is known.
+        citing_authors: Its authors, if they are known.
         citing_id: The citing paper, if the context says its id, or the index has it by its key or title.
         citing_names: What the citing paper and its citing sentences may be called in an index: `citing_name`, and the
             id of its record.
@@ -64,6 +65,7 @@ class Topic:
     text: str
     neighbours: str = ""
     citing_title: str = ""
+    citing_authors: tuple[str, ...] = ()
     citing_id: str | None = None
     citing_names: tuple[str, ...] = ()
     citing_year: int | None = None
@@ -97,6 +99,7 @@ def topic_of(
         text=clean(context.text),
         neighbours=clean(around),
         citing_title=clean(title),
+        citing_authors=citing.authors if citing else context.citing_authors,
         citing_id=citing.paper_id if citing else context.citing_id,
         citing_names=tuple(dict.fromkeys(name for name in names if name)),
         citing_year=citing.year if year is None and citing else year,

@@ -122,6 +122,7 @@ class Draft:
         cited: What it cites, in the order of the text.
         paragraphs: Its paragraphs, one by one.
         title: Its title, if it states one.
+        authors: Its authors, if it names them.
         bibliographies: The `.bib` files that it names, which may be missing.
         form: How its citations are written, where a place does not say.
         spoken: How those are written that are words of their sentences.
@@ -132,6 +133,7 @@ class Draft:
     cited: tuple[Cited, ...] = ()
     paragraphs: tuple[Paragraph, ...] = ()
     title: str | None = None
+    authors: tuple[str, ...] = ()
     bibliographies: tuple[Path, ...] = ()
     form: Form = Form("[@", "]", "; @")
     spoken: Form | None = None
@@ -148,12 +150,14 @@ class Draft:
         """A context for each place, in order; without places, one for the whole text. Arguments as `contexts_of_draft`.
 
         What is cited is what the text cites, unless `are_in_text` says that it is a list of its own.
-        The draft's title stands in where neither the citing paper nor its title is given. What a note says of the
-        citation that is wanted is added to the sentence.
+        The draft's title and authors stand in where neither the citing paper nor its title is given. What a note says
+        of the citation that is wanted is added to the sentence.
         """
         title = citing_title or (None if citing_id else self.title)
+        authors = self.authors if title == self.title and not citing_id else ()
         named = {"citing_id": citing_id, "citing_title": title}
         contexts = contexts_of_draft(self.text, store, cited, are_in_text=are_in_text, **named)
+        contexts = [replace(context, citing_authors=authors) for context in contexts]
         if len(contexts) != len(self.places):  # no place
             return contexts
         return [
@@ -222,6 +226,7 @@ class Writer:
 
     Attributes:
         title: The title of the draft.
+        authors: Its authors.
         section: The heading that what follows is under.
         in_abstract: Whether what follows is the abstract: then paragraphs are in a section of this name.
         bibliographies: The `.bib` files that the draft names.
@@ -233,6 +238,7 @@ class Writer:
         self._paragraphs: list[_Paragraph] = [_Paragraph()]
         self._waiting: list[_Paragraph] = []
         self.title: str | None = None
+        self.authors: list[str] = []
         self.section: str | None = None
         self.in_abstract = False
         self.bibliographies: list[Path] = []
@@ -283,6 +289,7 @@ class Writer:
             cited=tuple(key for part in parts if isinstance(part, Citation) for key in part.keys),
             paragraphs=tuple(replace(one.begins, text=text) for one, text in shown if text and one.begins),
             title=self.title,
+            authors=tuple(self.authors),
             bibliographies=tuple(dict.fromkeys(self.bibliographies)),
             form=form,
             spoken=spoken,

@@ -70,6 +70,12 @@ _DEFINITION = re.compile(
 _KEY_GROUPS = re.compile(r"\*?(?:\s?\([^(){}]{0,500}\)){0,2}(?:(?:\s?\[[^\[\]{}]{0,500}\]){0,2}\s?\{[^{}]{0,5000}\})+")
 _DEEPEST = 8  # files within files
 _TO_TEXT = LatexNodes2Text()
+# Between the names of authors, and what stands beside a name; both are linear, as their repeats are bounded.
+_BETWEEN_NAMES = re.compile(r"\\(?:and|And|AND)\b|\\\\|[,&]|\band\s|\n\s{0,100}\n")
+_BESIDE_NAMES = re.compile(
+    r"\$[^$]{0,100}\$|~|\\(?:thanks|footnote|footnotemark|inst|affil|email|orcid|orcidlink|textsuperscript|"
+    r"IEEEauthorrefmark|IEEEauthorblockA)\b(?:\[[^\]]{0,100}\])?(?:\{[^{}]{0,300}\})?"
+)
 _BEGIN = re.compile(r"^[^%\n]*?\\begin\{document\}", re.MULTILINE)
 _KEY = re.compile(r"[^\s{}\\%#,~]+")
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
@@ -108,7 +114,7 @@ class _Reader:
         try:
             preamble = walked.LatexWalker(text[:start], latex_context=_commands(), tolerant_parsing=True)
             for node in preamble.get_latex_nodes()[0]:
-                if _name(node) in {"title", *_BIBLIOGRAPHIES}:
+                if _name(node) in {"title", "author", *_BIBLIOGRAPHIES}:
                     self._node(node)
             body = walked.LatexWalker(text[:stop], latex_context=_commands(), tolerant_parsing=False)
             self._nodes(body.get_latex_nodes(pos=start)[0])
@@ -185,6 +191,9 @@ class _Reader:
             self._writer.section = self._apart(node).words() or None
         elif name == "title":
             self._writer.title = self._apart(node).words() or None
+        elif name == "author":
+            names = _TO_TEXT.latex_to_text(_BETWEEN_NAMES.sub(";", _BESIDE_NAMES.sub(" ", _argument(node))))
+            self._writer.authors += [" ".join(name.split()) for name in names.split(";") if name.strip()]
         elif name == "nocite":
             self._keys(node, shown=False)
         elif name in _BIBLIOGRAPHIES:
@@ -294,7 +303,7 @@ def _commands() -> Any:
     macros += [MacroSpec(name, args_parser=_Matching(_DEFINITION, has_groups=False)) for name in _DEFINITIONS]
     for name in sorted(CITATIONS):
         macros.append(MacroSpec(name, args_parser=key_groups if name.lower() in _SEVERAL else "*[[{"))
-    macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title", "addbibresource"})]
+    macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title", "author", "addbibresource"})]
     macros += [MacroSpec(name, "{") for name in sorted(_INPUTS | {"bibliography", "addglobalbib", "nocite"})]
     listings = [EnvironmentSpec(name, args_parser=_Listing(name)) for name in _VERBATIM]
     database.add_context_category("citerec", macros=macros, environments=listings, prepend=True)

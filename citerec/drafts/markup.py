@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from citerec.drafts.base import Draft, Form, Source, Writer, is_missing
 
@@ -191,12 +192,20 @@ def _front(writer: Writer, fields: str, path: Path) -> None:
         metadata = yaml.safe_load(fields)
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError):  # such as a date in month 13
         return  # pandoc tells what is wrong with it
-    title, named = (metadata.get(name) if isinstance(metadata, dict) else None for name in ("title", "bibliography"))
+    fields_read = ("title", "author", "bibliography")
+    title, authors, named = (metadata.get(name) if isinstance(metadata, dict) else None for name in fields_read)
     writer.title = title if isinstance(title, str) else None
-    listed = named if isinstance(named, list) else [named]
+    names = (one.get("name") if isinstance(one, dict) else one for one in _listed(authors))
+    writer.authors += [one for one in names if isinstance(one, str)]
+    listed = _listed(named)
     writer.bibliographies += [
         path.parent / one for one in listed if isinstance(one, str) and one.strip() and "\0" not in one
     ]
+
+
+def _listed(value: Any) -> list[Any]:
+    """The values of a field that has one or a list of them."""
+    return value if isinstance(value, list) else [value]
 
 
 def _typst_form(token: re.Match[str]) -> Form:

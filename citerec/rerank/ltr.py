@@ -90,6 +90,7 @@ FEATURES: dict[str, Feature] = {
     "authors named": Feature("authors whose last name the sentence has", "authors named"),
     "first author near": Feature("whether the first author's last name stands before the marker", "authors named"),
     "named before": Feature("share of the names right before the marker that are its authors", "authors named"),
+    "authors score": Feature("score for its authors, named or own, more of rare names", "authors named"),
     "sentence words": Feature("how many different words the sentence has", "the sentence itself"),
     "section": Feature("the section of the sentence, as a number", "the sentence itself"),
     "intent": Feature("why the paper is cited, as a number", "the sentence itself"),
@@ -115,7 +116,14 @@ PORTABLE = tuple(name for name in FEATURES if name not in _OF_ONE_INDEX)
 GROUPS: dict[str, tuple[str, ...]] = {
     "citing sentences": tuple(name for name in FEATURES if name.startswith(("citance", "citing papers", "draft co"))),
     "years": ("age",),
-    "authors": ("common authors", "draft authors", "authors named", "first author near", "named before"),
+    "authors": (
+        "common authors",
+        "draft authors",
+        "authors named",
+        "first author near",
+        "named before",
+        "authors score",
+    ),
     "venues": ("same venue", "draft venue"),
 }
 """What an index may lack altogether: the features that are unknown then."""
@@ -138,7 +146,7 @@ def features_of(
     for name in _RANKED:
         columns |= {f"{name} rank": _ranks(signals[name]), f"{name} share": _shares(signals[name], signals[name])}
     columns["citance_2 share"] = _shares(signals["citance_2"], signals["citance"])
-    columns |= _of_papers(topic, papers) | _of_title(topic, papers) | _of_names(topic, papers)
+    columns |= _of_papers(topic, papers) | _of_title(topic, papers) | _of_names(topic, candidates, papers)
     if not {"citing papers", "citing papers rank"}.isdisjoint(wanted):
         columns |= _known_citations(topic, candidates, uncited)
     columns |= _of_draft(topic, candidates, papers)
@@ -157,7 +165,9 @@ def _of_papers(topic: Topic, papers: PaperColumns) -> Columns:
         "log citations": np.log1p(counts),
         "citations rank": _ranks(counts),
         "age": _UNKNOWN if year is None else year - years,
-        "common authors": _shared(papers, 0, hashes_of(set(citing.authors))) if citing and citing.authors else _UNKNOWN,
+        "common authors": _shared(papers, 0, hashes_of(set(topic.citing_authors)))
+        if topic.citing_authors
+        else _UNKNOWN,
         "same venue": np.where(has_venue, papers.venues[:, 1] == venue, _UNKNOWN) if venue is not None else _UNKNOWN,
     }
 
@@ -207,7 +217,7 @@ def _of_title(topic: Topic, papers: PaperColumns) -> Columns:
     }
 
 
-def _of_names(topic: Topic, papers: PaperColumns) -> Columns:
+def _of_names(topic: Topic, candidates: Candidates, papers: PaperColumns) -> Columns:
     before, marker, _ = topic.context.text.partition(MARKER)
     names = hashes_of(names_before(topic))
     just_named = hashes_of(words_in(" ".join(before.split()[-_NEAR - 2 :])))
@@ -218,6 +228,7 @@ def _of_names(topic: Topic, papers: PaperColumns) -> Columns:
         "authors named": _shared(papers, 1, hashes_of(words_in(topic.context.text))),
         "first author near": first_near if marker else _UNKNOWN,
         "named before": _shared(papers, 1, names) / len(names) if len(names) else _UNKNOWN,
+        "authors score": np.nan_to_num(candidates.signal("authors")),
     }
 
 

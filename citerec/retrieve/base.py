@@ -95,6 +95,7 @@ class Candidates(Sequence[Candidate]):
         citances: The citing sentences that support them; of several, the first that has one counts.
         reasons: What each score is made of; empty unless `explain` is set.
         confidence: How sure the system is of them; None if it is not calibrated for the index.
+        are_shares: Whether the scores mean the same in all lists of their retriever: a fusion takes them as they are.
     """
 
     papers: PaperRows
@@ -104,6 +105,7 @@ class Candidates(Sequence[Candidate]):
     citances: tuple[Citances, ...] = ()
     reasons: tuple[tuple[Reason, ...], ...] = ()
     confidence: Confidence | None = None
+    are_shares: bool = False
 
     @classmethod
     def of(cls, papers: PaperRows, candidates: Iterable[Candidate]) -> "Candidates":
@@ -380,8 +382,9 @@ class Retriever(ABC):
     service: ClassVar[str] = ""
     queries_by: str | None = None
 
-    def __init__(self, index: Any = None, _settings: Any = None) -> None:
+    def __init__(self, index: Any = None, settings: Any = None) -> None:
         self.index: OpenIndex = index
+        self.settings = settings
 
     @classmethod
     def open(cls, index: OpenIndex, settings: Any) -> Self:
@@ -500,6 +503,7 @@ class Retriever(ABC):
 RETRIEVERS: Registry[type[Retriever]] = Registry(
     "retriever",
     {
+        "authors": "citerec.retrieve.authors:AuthorRetriever",
         "dense": "citerec.retrieve.dense:DenseRetriever",
         "draft": "citerec.retrieve.draft:DraftRetriever",
         "openalex-api": "citerec.retrieve.live:OpenAlexRetriever",

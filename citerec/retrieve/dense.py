@@ -466,7 +466,7 @@ class ProfileRetriever(Retriever):
 
     def _vectors(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """What some pairs add to a profile, (pairs, dimension)."""
-        vectors = self.settings.sentence * self._said.values[pairs].astype(np.float64)
+        vectors: NDArray[np.float64] = self.settings.sentence * self._said.values[pairs].astype(np.float64)
         has_citing = self._has_citing[pairs]
         citing = self._citing.rows[pairs[has_citing]]
         vectors[has_citing] += self.settings.citing_paper * self._papers.values[citing].astype(np.float64)

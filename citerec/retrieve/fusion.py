@@ -19,7 +19,7 @@ class Fusion(PartSettings):
     """How the lists of several retrievers are fused. Defaults were chosen on dev contexts: docs/results.md.
 
     Attributes:
-        method: `weighted`: scores of each list scaled to 0–1, then summed; rrf: reciprocal ranks.
+        method: `weighted`: scores of each list scaled to 0–1, then summed, shares as they are; rrf: reciprocal ranks.
         k: Of `rrf`: a hit scores weight / (k + rank).
         depth: How many hits of each list are fused.
         feedback: How many of the first fused papers feed a second search by vectors.
@@ -168,7 +168,7 @@ def _summed(
     shares = {}
     for name, hits in lists.items():
         shares[name] = np.zeros(len(rows))
-        shares[name][np.searchsorted(rows, hits.rows)] = weights.get(name, 1.0) * _shares(hits.scores, fusion)
+        shares[name][np.searchsorted(rows, hits.rows)] = weights.get(name, 1.0) * _shares(hits, fusion)
     return rows, np.sum(list(shares.values()), axis=0), shares
 
 
@@ -183,10 +183,13 @@ def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple(sorted((one for one in reasons if one.score), key=lambda one: (-abs(one.score), one.name)))
 
 
-def _shares(scores: Floats, fusion: Fusion) -> Floats:
+def _shares(hits: Candidates, fusion: Fusion) -> Floats:
     """What each candidate of a list, best first, adds to its fused score, against a weight of 1."""
+    scores = hits.scores
     if fusion.method == "rrf":
         return 1 / (fusion.k + np.arange(1, len(scores) + 1))
+    if hits.are_shares:
+        return scores
     # If all scores are equal, all are best.
     span = scores[0] - scores[-1] if len(scores) else 0.0
     return (scores - scores[-1]) / span if span > 0 else np.ones(len(scores))

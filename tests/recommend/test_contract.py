@@ -31,10 +31,11 @@ from tests.tiny_seq2seq import write_tiny_bart
 
 SENTENCE = "Deep networks learn representations of images <REF>."
 EVERYTHING = tuple(str(900000001 + number) for number in range(252))
-RANKING, SPECIES = "Probabilistic ranking of documents <REF>.", "Species evolve under selection <REF>."
+RANKING, SPECIES = "Probabilistic ranking of documents <REF>.", "Species evolve under selection, as say Watson and Crick <REF>."
+EVERYONE = tuple(author["name"] for paper in demo_papers() for author in paper["authors"])
 CONTEXTS = [
     Context(text=SENTENCE, context_id="a"),
-    Context(text=RANKING, context_id="b", citing_year=2005, cited_before=EVERYTHING),
+    Context(text=RANKING, context_id="b", citing_year=2005, cited_before=EVERYTHING, citing_authors=EVERYONE),
     Context(text=SPECIES, context_id="c", citing_id="900000041", cited_before=EVERYTHING),
     Context(text="<REF>", context_id="empty"),
 ]
@@ -70,8 +71,8 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-# A draft that cites everything already, so that what it cites is all papers.
-DRAFT = Context(text=SENTENCE, cited_before=EVERYTHING)
+# A draft that cites everything already, by everyone, so that what it cites, or they wrote, is all papers.
+DRAFT = Context(text=SENTENCE, cited_before=EVERYTHING, citing_authors=EVERYONE)
 
 
 @pytest.fixture(scope="module")

@@ -212,7 +212,7 @@ class Ncn(nn.Module):
         """What the encoders make of some contexts and of their citing authors, a row for each context."""
         passages = [words_of(topic.passage)[: self.sizes.context_words] for topic in topics]
         context, mask = self._encoded(self.context, "texts", passages)
-        citing = self._of_authors(self.citing, [topic.citing.authors if topic.citing else () for topic in topics])
+        citing = self._of_authors(self.citing, [topic.citing_authors for topic in topics])
         return [(context, torch.ones_like(mask)), citing]
 
     def forward(self, memories: Sequence[Memory], papers: Sequence[Paper]) -> tuple[Tensor, Tensor]:
@@ -337,7 +337,7 @@ def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], di
     counted = told(groups.train, "counting words", groups.on_progress, len(groups.train))
     for number, (topic, cited) in enumerate(groups.read(counted)):
         counts["texts"].update(words_of(topic.passage))
-        counts["authors"].update(names_of(topic.citing.authors if topic.citing else ()))
+        counts["authors"].update(names_of(topic.citing_authors))
         for slot, paper in enumerate(cited):
             counts["authors"].update(names_of(paper.authors))
             if title := words_of(paper.title):
