@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from citerec.papers.diagnostic.ncn import Manifest, Ncn, Sizes, Vocabulary, names_of, words_of
+from citerec.index.columns import words_in
+from citerec.papers.diagnostic.ncn import Manifest, Ncn, Sizes, Vocabulary, names_of
 from citerec.records import Paper
 
 TINY = Sizes(
@@ -26,8 +27,8 @@ def tiny_ncn(papers: Iterable[Paper], texts: Iterable[str]) -> Ncn:
     """A network of random weights that knows the words of some papers and texts."""
     papers = list(papers)
     counts = {
-        "texts": Counter(word for text in texts for word in words_of(text)),
-        "titles": Counter(word for paper in papers for word in words_of(paper.title)),
+        "texts": Counter(word for text in texts for word in words_in(text)),
+        "titles": Counter(word for paper in papers for word in words_in(paper.title)),
         "authors": Counter(name for paper in papers for name in names_of(paper.authors)),
     }
     words = {kind: Vocabulary.of(found + found, TINY.vocabulary) for kind, found in counts.items()}

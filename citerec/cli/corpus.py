@@ -219,10 +219,8 @@ def _agree(plan: fetch.Plan, workers: int | None, *, index: bool, ask: bool) -> 
     standing = next(folder for folder in (plan.out.resolve(), *plan.out.resolve().parents) if folder.exists())
     free = shutil.disk_usage(standing).free
     if needed > free:  # never if it is not known
-        raise InputError(
-            f"{plan.out} needs about {size_in_words(needed)}, and {size_in_words(free)} are free",
-            "Make room, cut it smaller, or give another --out.",
-        )
+        fault = f"{plan.out} needs about {size_in_words(needed)}, and {size_in_words(free)} are free"
+        raise InputError(fault, "Make room, cut it smaller, or give another --out.")
     if ask and sys.stdin.isatty() and sys.stderr.isatty() and not confirm("Fetch it?", default=True):
         raise KeyboardInterrupt
 

@@ -89,12 +89,11 @@ def add_commands(app: App, prefix: str = "", *, others: bool = True, listed: boo
     """
     for name, place in COMMANDS.places(others=others).items():
         own = name.removeprefix(prefix)
-        if not name.startswith(prefix) or "." in own:
+        if not name.startswith(prefix) or "." in own or own in app:
             continue
-        if own not in app:
-            title = next((title for title, names in _PANELS.items() if own in names), "Others")
-            panel = "Commands" if prefix else _GROUPS[title]
-            app.command(place, name=own, group=panel, help=_first_line(place) if listed else None)
+        title = next((title for title, names in _PANELS.items() if own in names), "Others")
+        panel = "Commands" if prefix else _GROUPS[title]
+        app.command(place, name=own, group=panel, help=_first_line(place) if listed else None)
 
 
 def __getattr__(name: str) -> App:
@@ -264,10 +263,8 @@ def _run(tokens: list[str]) -> int:
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":  # of torch, which is not imported for this
             raise
-        remedy = (
-            "Give a smaller batch or fewer tokens (-c batch=N, -c max_tokens=N), or set CUDA_VISIBLE_DEVICES= for none."
-        )
-        return _failed(f"the GPU has too little memory. {remedy}", 1)
+        smaller = "Give a smaller batch or fewer tokens (-c batch=N, -c max_tokens=N)"
+        return _failed(f"the GPU has too little memory. {smaller}, or set CUDA_VISIBLE_DEVICES= for none.", 1)
     return code if isinstance(code, int) else 0
 
 

@@ -129,9 +129,8 @@ def recommend(
         tldrs = {}
         if tldr:
             from citerec.write import drafting
-            from citerec.write.writers.base import open_writer
 
-            summaries = drafting.tldrs(_papers(answers), open_writer(None, "tldr"))
+            summaries = drafting.tldrs(_papers(answers), drafting.usual_writer("tldr"))
             tldrs = {one.paper.paper_id: one for one in summaries}
         objects = [_json_of(answer, tldrs) for answer in answers]
         for record, place in zip(objects, places, strict=False):  # a sentence has no place in a file
@@ -370,10 +369,8 @@ def fill(
     with opened(chosen, near=draft, citing=fill_options.citing) as (recommender, place):
         if fill_options.yes in _TAKEN and recommender.calibration is None:
             fault = "this system cannot say of a paper whether it is sure or likely"
-            remedy = (
-                "Fill all places, --yes=any; or calibrate it: citerec train confidence --contexts FILE --index INDEX"
-            )
-            raise SettingsError(fault, remedy)
+            calibrate = "calibrate it: citerec train confidence --contexts FILE --index INDEX"
+            raise SettingsError(fault, f"Fill all places, --yes=any; or {calibrate}")
         session: FillSession  # it opens the index anew where that grows
         match = (lambda entries: papers_of_index(entries, session.recommender.index)) if place else None
         filling = Filling(draft, bib, Files(encoding), match, keys or project_of(draft).keys)
@@ -429,7 +426,7 @@ def _surely(options: FillOptions, session: "FillSession", context: Context, plac
         title = shown[0].paper.title
         said = f"{verdict}: {title if len(title) <= _TITLE else f'{title[:_TITLE]}…'}"
     note(f"{place}: left open, {said}.")
-    return "skipped", [], ""
+    return "skip", [], ""
 
 
 def _asked(options: FillOptions, session: "FillSession", context: Context, place: Place) -> "Choice":
@@ -454,10 +451,8 @@ def _asked(options: FillOptions, session: "FillSession", context: Context, place
         marked = papers = [shown[number].paper for number in picked]
         if action == "quit":
             raise EOFError
-        if action in ("back", "undo", "stale"):
+        if action in ("skip", "back", "undo", "stale"):
             return action, [], ""
-        if action == "skip":
-            return "skipped", [], ""
         said = _said(session, context, papers) if action == "write" else ""
         if action == "cite" or said:
             return "cited", papers, said
@@ -473,9 +468,8 @@ def _asked(options: FillOptions, session: "FillSession", context: Context, place
 def _said(session: "FillSession", context: Context, papers: list[Paper]) -> str:
     """A text that cites papers, as the draft will have it; empty if it is not wanted."""
     from citerec.write import drafting
-    from citerec.write.writers.base import open_writer
 
-    writer = open_writer(None, "citation")
+    writer = drafting.usual_writer("citation")
     written = drafting.draft(drafting.citation_task(context, papers), papers, writer)
     text = drafting.in_draft(written, session.filling)
     say(text)

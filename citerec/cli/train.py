@@ -205,9 +205,8 @@ def ltr(
         system: The system that finds candidates.  [default: the best of the index that finds by words and vectors]
     """
     defaults = asdict(ranking.PRETRAINED) if portable else {}
-    settings = tuning.settings(
-        ranking.LtrOptions, Choice, own=("dev", "limit", "path", "portable", "system"), **defaults
-    )
+    own = ("dev", "limit", "path", "portable", "system")
+    settings = tuning.settings(ranking.LtrOptions, Choice, own=own, **defaults)
     if also and not portable:
         raise UsageError("--also is for rankers that several indexes can use: add --portable")
     if portable and not out:
@@ -299,11 +298,9 @@ def writer(
     if kind == "tldr" and base is None:
         with progress_bar() as on_progress:
             extractive = train_tldr(tasks, out, on_progress=on_progress)
-        scores = extractive.scores
-        say(
-            f"{out} trained on {extractive.training['trained_on']:,} abstracts: ROUGE-1 {scores['rouge1']:.1f} by "
-            f"cross-validation, {scores['rouge1 of contribution']:.1f} without training."
-        )
+        scores, number = extractive.scores, extractive.training["trained_on"]
+        found = f"{scores['rouge1']:.1f} by cross-validation, {scores['rouge1 of contribution']:.1f} without training"
+        say(f"{out} trained on {number:,} abstracts: ROUGE-1 {found}.")
         return
     settings = hyper.settings(Choice, WriterOptions, **learning.WRITER_DEFAULTS)
     options = settings.of(WriterOptions, base=base or DEFAULT_BASE, writes=kind)

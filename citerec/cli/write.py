@@ -234,9 +234,8 @@ def _named_papers(named: str, index: OpenIndex) -> list[Paper]:
     else:
         ids = names_in(",".join(_text_of(named).splitlines()))
     if not ids:
-        raise InputError(
-            f"there is no paper of the index in {named!r}", "Give ids with commas between them, or a file."
-        )
+        remedy = "Give ids with commas between them, or a file."
+        raise InputError(f"there is no paper of the index in {named!r}", remedy)
     return known_papers(index.store, ids)
 
 

@@ -271,11 +271,8 @@ def extract_shards(
             for result in read.results:
                 for line in reading_lines(result.path):
                     (set_aside if line.startswith(QUARANTINE) else write)(line.removeprefix(QUARANTINE))
-    return Extracted(
-        **read.counts,
-        outcomes=Counter(dict(read.outcomes.most_common())),
-        quarantine=quarantine if (quarantine := quarantine_of(out)).exists() else None,
-    )
+    outcomes, quarantine = Counter(dict(read.outcomes.most_common())), quarantine_of(out)
+    return Extracted(**read.counts, outcomes=outcomes, quarantine=quarantine if quarantine.exists() else None)
 
 
 def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:

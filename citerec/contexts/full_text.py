@@ -318,11 +318,8 @@ class Document:
         What has no bib ref counts if it is sound, and written in a style that the paper uses.
         """
         hinted = Spans(self._hints(place))
-        return [
-            (marker, self.entry_ids(place, marker))
-            for marker in self.markers(place)
-            if marker.is_sound or hinted(marker.start, marker.end)
-        ]
+        counted = (one for one in self.markers(place) if one.is_sound or hinted(one.start, one.end))
+        return [(marker, self.entry_ids(place, marker)) for marker in counted]
 
     def sentences(self, place: int) -> list[Span]:
         """The places of the sentences in a paragraph: those of the source, or else by the splitter."""

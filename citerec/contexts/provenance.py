@@ -48,11 +48,8 @@ class Provenance:
         return cls(learnt, tuned)
 
     def __or__(self, other: "Provenance") -> "Provenance":
-        return Provenance(
-            self.trained_on | other.trained_on,
-            self.tuned_on | other.tuned_on,
-            tuple(dict.fromkeys((*self.unsaid, *other.unsaid))),
-        )
+        unsaid = dict.fromkeys((*self.unsaid, *other.unsaid))
+        return Provenance(self.trained_on | other.trained_on, self.tuned_on | other.tuned_on, tuple(unsaid))
 
     def write(self, file: Path) -> None:
         """Writes the digests to a file: JSON, sorted, one digest per line."""

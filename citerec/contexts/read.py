@@ -317,12 +317,8 @@ def contexts_of_text(text: str) -> list[Context]:
         raise QueryError("the sentence is empty", 'Write one, for example: "… was shown by <REF> …"')
     if MARKER not in text:
         return [Context(text=" ".join(text.split()))]
-    return [
-        context
-        for paragraph in _PARAGRAPH.split(text)
-        if MARKER in paragraph
-        for context in _contexts_of_paragraph(" ".join(paragraph.split()))
-    ]
+    paragraphs = (" ".join(paragraph.split()) for paragraph in _PARAGRAPH.split(text) if MARKER in paragraph)
+    return [context for paragraph in paragraphs for context in _contexts_of_paragraph(paragraph)]
 
 
 def context_of_sentence(text: str) -> Context:

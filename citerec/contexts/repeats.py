@@ -110,6 +110,13 @@ def bad_records(result: Result) -> Iterator[dict[str, Any]]:
     return (orjson.loads(line.removeprefix(QUARANTINE)) for line in lines)
 
 
+def set_aside(bad: BadRecord, shard: Path, line: int, counts: "Counter[str]", write: Write) -> None:
+    """Counts a bad record of a shard, and writes it to the quarantine."""
+    counts["bad"] += 1
+    counts.setdefault(FIRST_BAD, fault_at(shard.name, line, bad.reason))  # type: ignore[arg-type]  # no count
+    write(QUARANTINE + quarantine_line(shard.name, line, bad))
+
+
 def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write) -> Iterator[FullText]:
     """The texts of a shard that count, for a step of `run_over_texts`.
 
@@ -120,10 +127,7 @@ def full_texts(shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]
         if line.number in lost:
             continue
         if isinstance(line.record, BadRecord):
-            counts["bad"] += 1
-            fault = fault_at(shard.name, line.number, line.record.reason)
-            counts.setdefault(FIRST_BAD, fault)  # type: ignore[arg-type]  # no count
-            write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
+            set_aside(line.record, shard, line.number, counts, write)
             continue
         counts["texts"] += 1
         counts["faults"] += len(line.record.faults)

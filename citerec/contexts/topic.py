@@ -119,15 +119,11 @@ def topics_of(contexts: Sequence[Context], store: PaperStore, *, neighbours: boo
     """
     citing = _citing_papers(contexts, store)
     before = store.papers({paper_id for context in contexts for paper_id in context.cited_before or ()}, texts=False)
-    return [
-        topic_of(
-            context,
-            paper,
-            [before[paper_id] for paper_id in dict.fromkeys(context.cited_before or ()) if paper_id in before],
-            neighbours=neighbours,
-        )
-        for context, paper in zip(contexts, citing, strict=True)
-    ]
+    topics = []
+    for context, paper in zip(contexts, citing, strict=True):
+        cited = [before[paper_id] for paper_id in dict.fromkeys(context.cited_before or ()) if paper_id in before]
+        topics.append(topic_of(context, paper, cited, neighbours=neighbours))
+    return topics
 
 
 def _citing_papers(contexts: Sequence[Context], store: PaperStore) -> list[Paper | None]:
@@ -201,11 +197,8 @@ class LeakRules:
         """Filters that also leave out what the answer to a topic must not use."""
         hidden = topic.citing_names if self.exclude_citing else ()
         years = [filters.as_of_year, topic.citing_year if self.as_of_year else None]
-        return replace(
-            filters,
-            citing_ids=hidden or filters.citing_ids,
-            as_of_year=min((year for year in years if year is not None), default=None),
-        )
+        latest = min((year for year in years if year is not None), default=None)
+        return replace(filters, citing_ids=hidden or filters.citing_ids, as_of_year=latest)
 
     def permits_sentence(self, topic: Topic, citing_id: str, year: int | None) -> bool:
         """Whether the citing sentences of a paper of a year may be searched for a topic."""
@@ -236,12 +229,8 @@ class LeakRules:
         """
         limits, count = list(map(self._limits, topics)), len(paper_ids)
         numbers = {paper_id: number for number, paper_id in enumerate(paper_ids)}
-        pairs = [
-            topic * count + numbers[citing_id]
-            for topic, (hidden, _) in enumerate(limits)
-            for citing_id in hidden
-            if citing_id in numbers
-        ]
+        hidden = [(topic, numbers[one]) for topic, (ids, _) in enumerate(limits) for one in ids if one in numbers]
+        pairs = [topic * count + paper for topic, paper in hidden]
         citing = np.isin(rows.astype(np.int64) * count + papers, pairs)
         latest = np.array([latest for _, latest in limits], np.int32)
         return Breaches(citing, ~citing & (years[papers] > latest[rows]))

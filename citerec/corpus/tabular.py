@@ -57,10 +57,8 @@ def parse_citances(record: Mapping[str, Any]) -> list[Citation]:
     citation_id = values.optional_id(record, "context_id") or hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     intents, year = (known_intents([record.get("intent")]),), values.read_year(record, "citing_year")
     cited = [values.optional_id({"cited_ids": value}, "cited_ids") for value in values.read_list(record, "cited_ids")]
-    return [
-        Citation(citing_id, cited_id, (text,), intents, citation_id=citation_id, citing_year=year)
-        for cited_id in dict.fromkeys(value for value in cited if value) or [None]
-    ]
+    cited_ids = dict.fromkeys(filter(None, cited)) or [None]
+    return [Citation(citing_id, one, (text,), intents, citation_id=citation_id, citing_year=year) for one in cited_ids]
 
 
 def read_csv(path: Path, names: Mapping[str, str] = MappingProxyType({})) -> Iterator[Line]:

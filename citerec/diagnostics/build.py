@@ -24,17 +24,17 @@ from pydantic import Field
 from citerec.contexts.extract import Outcome, Rules, Tally, extract_contexts, outcome_of_context
 from citerec.contexts.full_text import find_texts
 from citerec.contexts.read import as_record, parse_context, read_contexts, write_records
-from citerec.contexts.repeats import FIRST_BAD, OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, stop_if_bad
+from citerec.contexts.repeats import OUTCOMES, OfTexts, bad_records, full_texts, run_over_texts, set_aside, stop_if_bad
 from citerec.contexts.split import pipeline_identity, splitter_identity
 from citerec.corpus.base import FORMATS, find_shards
 from citerec.corpus.ingest import ingest
-from citerec.corpus.reading import QUARANTINE, BadRecord, quarantine_line, reading_lines, writing_lines
+from citerec.corpus.reading import QUARANTINE, BadRecord, reading_lines, writing_lines
 from citerec.corpus.store import open_store
 from citerec.diagnostics import families, sets
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.addresses import expanded, path_of
 from citerec.files.parallel import Parallelism, in_parts
-from citerec.files.progress import Progress, fault_at, no_progress
+from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import Journal, Result, Step, digest_of, identity, run_stage
 from citerec.files.writing import alone, beside, writing_file
 from citerec.records import Citation, Context, Paper
@@ -235,10 +235,7 @@ def _read_citations(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
     with writing_lines(out) as write:
         for line in FORMATS["s2ag-citations"].read(shard):
             if isinstance(line.record, BadRecord):
-                counts["bad"] += 1
-                fault = fault_at(shard.name, line.number, line.record.reason)
-                counts.setdefault(FIRST_BAD, fault)  # type: ignore[arg-type]  # no count
-                write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
+                set_aside(line.record, shard, line.number, counts, write)
             elif isinstance(line.record, Citation):
                 counts["citations"] += 1
                 if line.record.cited_id in drawn:

@@ -7,7 +7,6 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from enum import StrEnum
@@ -37,7 +36,6 @@ from citerec.drafts.matching import (
 )
 from citerec.drafts.read import draft_kind
 from citerec.drafts.support import DOES_NOT_FIT, ON_TOPIC, SUPPORTS, Judgement, library_of, supporting_sentence
-from citerec.errors import CiterecError
 from citerec.files.registry import Registry
 from citerec.records import Context, Paper
 from citerec.retrieve.base import OpenIndex
@@ -172,10 +170,7 @@ class Material:
     def source(self, path: Path) -> Source:
         """The text of a file, with its lines; empty if it cannot be read."""
         if path not in self._sources:
-            text = ""
-            with suppress(CiterecError):
-                text = self.files.text(path)
-            self._sources[path] = Source(path, text)
+            self._sources[path] = Source(path, self.files.text_if_any(path))
         return self._sources[path]
 
 
@@ -427,21 +422,22 @@ def html_entity(material: Material) -> Problems:
 @check(Severity.NOTE, "a cited entry that the index lacks", needs="index")
 def not_in_index(material: Material) -> Problems:
     """Names the nearest paper, if one is near; an entry with the DOI of another work is told as that."""
-    for key, match in material.matches.items():
-        if match.paper is None and not match.others:
-            entry, near = material.cited[key], match.nearest
-            remedy = f"The nearest paper is {named(near)}." if near else "Check its title and authors."
-            yield entry, f"{key} is not in the index: {quoted(entry.paper)}", remedy
+    return _lacking(material, "is not in the index", "paper", "Check its title and authors.")
 
 
 @check(Severity.WARNING, "a cited entry that no source knows", needs="online")
 def not_found(material: Material) -> Problems:
     """Names the nearest record, if one is near. A source may lack a paper that exists."""
+    return _lacking(material, "was not found", "record", "Check that it exists.")
+
+
+def _lacking(material: Material, said: str, of: str, remedy: str) -> Problems:
+    """The entries of which `match` has nothing; if services are asked, of those that these were asked for."""
     for key, match in material.matches.items():
-        if match.was_asked and match.paper is None and not match.others:
+        if match.paper is None and not match.others and (match.was_asked or not material.options.online):
             entry, near = material.cited[key], match.nearest
-            remedy = f"The nearest record is {named(near)}." if near else "Check that it exists."
-            yield entry, f"{key} was not found: {quoted(entry.paper)}", remedy
+            nearest = f"The nearest {of} is {named(near)}." if near else remedy
+            yield entry, f"{key} {said}: {quoted(entry.paper)}", nearest
 
 
 def _told(code: str, severity: Severity, summary: str, needs: Literal["online", "records"] = "records") -> Check:

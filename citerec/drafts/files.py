@@ -1,6 +1,7 @@
 """The files of a draft: as they were read, and as they will be."""
 
 import codecs
+import contextlib
 import difflib
 import io
 import os
@@ -72,11 +73,8 @@ class Files:
     def __init__(
         self, encoding: str | None = None, texts: Mapping[Path, str] | None = None, *, disk: bool = True
     ) -> None:
-        if encoding is not None:
-            try:
-                "".encode(encoding)
-            except (LookupError, UnicodeError) as error:
-                raise InputError(f"Python knows no encoding {encoding!r}", "Give one such as latin-1.") from error
+        if encoding is not None and _encoded("", encoding) is None:
+            raise InputError(f"Python knows no encoding {encoding!r}", "Give one such as latin-1.")
         self._encoding, self.reads_disk = encoding, disk
         self._files = {self._place(path): _File(text, text) for path, text in (texts or {}).items()}
 
@@ -92,6 +90,12 @@ class Files:
                 raise InputError(f"there is no file {path}", "Give its text.")
             self._files[place] = self._read(path)
         return self._files[place].text
+
+    def text_if_any(self, path: Path) -> str:
+        """The same; empty if it cannot be read."""
+        with contextlib.suppress(InputError):
+            return self.text(path)
+        return ""
 
     def change(self, path: Path, start: int, end: int, new: str) -> None:
         """Replaces some characters of a file; a file that is missing begins empty.
@@ -208,7 +212,7 @@ class Files:
             where = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
             remedy = "Name its encoding: --encoding latin-1. Or save it as UTF-8."
             raise InputError(f"{path} is not {encoding.upper()}{where}", remedy) from error
-        if not _keeps(text, encoding, data):
+        if _encoded(text, encoding) != data:
             raise InputError(f"{path} cannot be kept byte for byte as {encoding}", "Save it as UTF-8.")
         return _File(text, text, encoding, data)
 
@@ -220,17 +224,17 @@ class Files:
         except UnicodeDecodeError:
             if declared := _DECLARED.search(data[:_HEAD]):
                 name = declared[declared.lastgroup or 0].decode().lower()
-                if _keeps("", name := _NAMES.get(name, name), b""):
+                if _encoded("", name := _NAMES.get(name, name)) == b"":
                     return codecs.lookup(name).name
         return "utf-8"
 
 
-def _keeps(text: str, encoding: str, data: bytes) -> bool:
-    """Whether the text has these bytes in an encoding; not if there is none of this name for texts."""
+def _encoded(text: str, encoding: str) -> bytes | None:
+    """The bytes of a text in an encoding; None if that lacks a character, or there is none of this name for texts."""
     try:
-        return text.encode(encoding) == data
+        return text.encode(encoding)
     except (LookupError, UnicodeError):
-        return False
+        return None
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -18,7 +18,7 @@ from citerec.index.build import Follower
 from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Answer, Context, Filters, Paper
 
-Done = Literal["cited", "skipped", "back", "undo", "stale", "stopped"]
+Done = Literal["cited", "skip", "back", "undo", "stale", "stopped"]
 Choice = tuple[Done, list[Paper], str]
 """What is done at a place: the papers that it shall cite, if any, and a text that cites them."""
 
@@ -88,7 +88,7 @@ class FillSession:
                     filling.restore(texts)
                     self._write(f"{filling.draft.places[skipped]}: taken back")
                 else:
-                    skipped = max(0, skipped + {"skipped": 1, "back": -1}.get(done, 0))
+                    skipped = max(0, skipped + {"skip": 1, "back": -1}.get(done, 0))
         return skipped == len(filling.draft.places)
 
     def suggest(self) -> int:
@@ -163,12 +163,12 @@ class FillSession:
                 filling.unmark(path, end, one.marker)
             if done in ("stopped", "stale"):
                 break
-            if done in ("cited", "skipped"):
+            if done in ("cited", "skip"):
                 seen.add(one.sentence)
             if done == "undo" and taken:
                 number, (texts, _) = taken.popitem()
                 filling.restore(texts)
                 self._write(f"{found[number].place}: taken back")
                 continue
-            number += -1 if done == "back" and number and number - 1 not in taken else done in ("cited", "skipped")
+            number += -1 if done == "back" and number and number - 1 not in taken else done in ("cited", "skip")
         return done, len(taken)

@@ -373,6 +373,7 @@ class Retriever(ABC):
         service: The web service that it asks, which gets words of the text; it needs no index. Empty for all others.
         queries_by: The folder of a static encoder of queries that it uses, if any.
         index: The index that it was opened on.
+        settings: Its settings.
     """
 
     name: ClassVar[str]
@@ -498,6 +499,21 @@ class Retriever(ABC):
     def close(self) -> None:
         """Closes files and releases models."""
         return
+
+
+class CountingRetriever(Retriever):
+    """A retriever that counts in its searches: in `_counts`, while it holds `_lock`."""
+
+    def __init__(self, index: OpenIndex, settings: Any) -> None:
+        super().__init__(index, settings)
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+
+    def counts(self) -> Counter[str]:
+        """As `Retriever.counts`."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        return counts
 
 
 RETRIEVERS: Registry[type[Retriever]] = Registry(

@@ -21,7 +21,7 @@ from citerec.files.text import STOP_WORDS
 from citerec.index.columns import PaperRows, columns_of
 from citerec.index.manifest import IndexCounts, Manifest
 from citerec.records import NO_FILTERS, Filters, Match, Paper
-from citerec.retrieve.base import Candidate, Candidates, OpenIndex, Retriever, check_asked
+from citerec.retrieve.base import Candidate, Candidates, CountingRetriever, OpenIndex, check_asked
 from citerec.retrieve.entries import papers_of_index
 from citerec.settings import PartSettings, live_folder
 from citerec.sources.look_up import PAGE, LookUp, Manners, OpenAlex, SemanticScholar, years_of
@@ -53,11 +53,12 @@ class LiveSettings(PartSettings):
     keep_days: float = Field(default=7.0, ge=0, le=3650)
 
 
-class LiveRetriever(Retriever):
+class LiveRetriever(CountingRetriever):
     """Finds what a web service lists for the words of the sentence. Safe to call from several threads.
 
     The services give no scores that can be compared, so a paper scores 1 / its rank. Where the topic has no record of
-    the citing paper, papers of the same title are left out.
+    the citing paper, papers of the same title are left out. `counts` says how many papers the service listed, and how
+    many of these are not in the index.
 
     Raises:
         ServiceError: The service cannot be reached, refuses, or answers something else; raised by searches.
@@ -68,11 +69,8 @@ class LiveRetriever(Retriever):
 
     def __init__(self, index: OpenIndex, settings: Any) -> None:
         super().__init__(index, settings)
-        self.settings = settings
         manners = {name: value for name, value in settings if name in Manners.model_fields}
         self.look_up = self.looks_up(Manners(section=self.name.replace("-", "_"), **manners))
-        self._lock = threading.Lock()
-        self._counts: Counter[str] = Counter()
         self._index_ids: dict[str, str | None] = {}
 
     @abstractmethod
@@ -138,12 +136,6 @@ class LiveRetriever(Retriever):
     ) -> list[tuple[Match, ...]]:
         """The words of the sentence that titles or abstracts have, but for endings; what each adds is not known: 0."""
         return [_matches(topic, papers.get(one.paper_id) if self.name in one.signals else None) for one in candidates]
-
-    def counts(self) -> Counter[str]:
-        """How many papers the service listed since the last call, and how many of these are not in the index."""
-        with self._lock:
-            counts, self._counts = self._counts, Counter()
-        return counts
 
     def remark(self, counts: Mapping[str, int]) -> str:
         """How many of the papers that the service listed are not in the index."""

@@ -49,7 +49,7 @@ from citerec.files.parallel import end_with
 from citerec.recommend import Recommender
 from citerec.records import MARKER, Context, Filters, paper_to_json
 from citerec.serve import schemas
-from citerec.serve.indexes import NotFoundError, find_papers, known_papers, shown
+from citerec.serve.indexes import NotFoundError, find_papers, known_papers, log, shown
 from citerec.serve.schemas import draft_hits_json, place_json
 from citerec.serve.service import METRICS_FOLDER, BusyError, Call, CallOf, Service, ServiceOf, of_index
 from citerec.version import __version__
@@ -64,7 +64,6 @@ _request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 _SEE = "See /api/v1/openapi.json for what this address takes."
 
-log = logging.getLogger("citerec.serve")
 mimetypes.add_type("text/javascript", ".js")  # browsers run no other, and a registry may say otherwise
 
 
@@ -278,11 +277,6 @@ def _context(request: schemas.PlaceRequest, filling: Filling, system: Recommende
     return replace(context, text=request.words.replace(MARKER, " "), before="", after="")
 
 
-def _texts(filling: Filling) -> tuple[str, str]:
-    """The draft and its bibliography as they are now."""
-    return filling.files.text(filling.path), filling.files.text(_BIBLIOGRAPHY)
-
-
 @api.post("/drafts/suggest", response_model=schemas.DraftSuggestAnswer, tags=["drafts"])
 @of_index
 def suggest(request: schemas.DraftSuggestRequest, call: CallOf) -> dict[str, Any]:
@@ -309,8 +303,7 @@ def cite(request: schemas.DraftCiteRequest, call: CallOf) -> dict[str, Any]:
     papers = known_papers(call.system.store, request.papers)
     with _filling(request, call, pattern=request.keys) as filling:
         keys = filling.cite(request.place, papers)
-        text, bibliography = _texts(filling)
-        return {"text": text, "bibliography": bibliography, "keys": keys}
+        return {"text": filling.files.text(filling.path), "bibliography": filling.bibliography.text, "keys": keys}
 
 
 @api.post("/drafts/say", response_model=schemas.DraftSayAnswer, tags=["drafts"])
@@ -325,11 +318,11 @@ def say(request: schemas.DraftSayRequest, call: CallOf) -> dict[str, Any]:
             keys = list(dict.fromkeys(map(filling.bibliography.add, papers)))
         else:
             keys = filling.cite(request.place, papers, text)
-        record, (draft, bibliography) = draft_json(written, form=None), _texts(filling)
+        record = draft_json(written, form=None)
         for one, paper in zip(record["papers"], papers, strict=True):
             one["key"] = filling.bibliography.key_of(paper)
-        record["draft"] = None if request.place is None else draft
-        return record | {"text": text, "keys": keys, "bibliography": bibliography}
+        record["draft"] = None if request.place is None else filling.files.text(filling.path)
+        return record | {"text": text, "keys": keys, "bibliography": filling.bibliography.text}
 
 
 @api.post("/drafts/check", response_model=schemas.DraftCheckAnswer, tags=["drafts"])
@@ -399,14 +392,13 @@ def mend(request: schemas.MendRequest, call: CallOf) -> dict[str, Any]:  # noqa:
 @of_index
 def add(request: schemas.AddRequest, call: CallOf) -> dict[str, Any]:
     """A bibliography with entries of papers that web services know by id or title."""
-    files = _files(request)
-    bibliography = Bibliography([_BIBLIOGRAPHY], files)
+    bibliography = Bibliography([_BIBLIOGRAPHY], _files(request))
     try:
         papers = [find_reference(reference, call.service.services) for reference in request.references]
     except InputError as error:
         raise RequestError(error.message, error.remedy) from error
     keys = [bibliography.add(paper) for paper in papers]
-    return {"bibliography": files.text(_BIBLIOGRAPHY), "keys": keys}
+    return {"bibliography": bibliography.text, "keys": keys}
 
 
 def _files(request: Any) -> Files:
@@ -540,10 +532,8 @@ def read_tokens(file: Path | None, value: str | None) -> tuple[bytes, ...]:
         raise InputError(f"{file} has no token", "Write one in it, for example from: openssl rand -hex 32")
     for token in lines:
         if len(token) < _LEAST_TOKEN or not token.isascii():
-            raise SettingsError(
-                f"a token has fewer than {_LEAST_TOKEN} characters, or others than ASCII's",
-                "Make one: openssl rand -hex 32",
-            )
+            fault = f"a token has fewer than {_LEAST_TOKEN} characters, or others than ASCII's"
+            raise SettingsError(fault, "Make one: openssl rand -hex 32")
     return tuple(token.encode() for token in lines)
 
 

@@ -43,8 +43,7 @@ from citerec.retrieve.base import OpenIndex
 from citerec.serve.indexes import Matches, ServedIndex, shown
 from citerec.sources.look_up import LookUp
 from citerec.version import __version__
-from citerec.write.drafting import tldrs
-from citerec.write.writers.base import open_writer
+from citerec.write.drafting import tldrs, usual_writer
 
 _DEPTH = 50  # papers that are searched at a place, so that many are left when what is typed narrows them
 _LISTED = 50  # papers of the bibliography that are offered
@@ -365,10 +364,8 @@ class Workbench:
         for one in self._suggested.get(view.path, ()):
             if (start := view.text.find(one.sentence)) >= 0:
                 message = f"this sentence may want a citation, such as {_title(one.answer.hits[0].paper)}"
-                span = start, start + len(one.sentence)
-                yield Finding.at(
-                    source, span, "may-want-citation", Severity.NOTE, message, "Its code actions cite papers."
-                )
+                span, remedy = (start, start + len(one.sentence)), "Its code actions cite papers."
+                yield Finding.at(source, span, "may-want-citation", Severity.NOTE, message, remedy)
 
     def sentence_place(self, view: View, at: int) -> tuple[View, Place]:
         """A view with a place at the end of the sentence that an offset is in, and the place."""
@@ -385,7 +382,7 @@ class Workbench:
 
     def _material(self, view: View, draft: Draft) -> Material:
         files, paths = view.files(), self.paths(view)
-        index = self._index_now()
+        index = self.recommender.index if self.recommender else None
         compare = functools.partial(self._compare, index) if index or self.services else None
         bibliography = read_entries(paths, files) if paths else Entries()
         options = replace(WRITING, online=bool(self.services))
@@ -397,16 +394,13 @@ class Workbench:
 
     def ask(self, view: View) -> bool:
         """Asks the web services for cited entries that they were not asked for; whether there were any."""
-        index, cited = self._index_now(), self._material(view, self.draft(view)).cited.values()
-        new = [entry.paper for entry in cited if entry.paper not in self.asked]
-        matcher = OnlineMatcher(self.services, index)
+        material = self._material(view, self.draft(view))
+        new = [entry.paper for entry in material.cited.values() if entry.paper not in self.asked]
+        matcher = OnlineMatcher(self.services, material.index)
         for entry in new:  # one by one: what is known already is shown where the draft changes meanwhile
             match = matcher([entry]).get(entry.paper_id, Match())
             self.asked = self.asked | ({entry: match} if match.was_asked else {})
         return bool(new)
-
-    def _index_now(self) -> OpenIndex | None:
-        return self.recommender.index if self.recommender else None
 
     def _read_bibliography(
         self, paths: tuple[Path, ...], texts: tuple[tuple[Path, str], ...], recommender: Recommender | None
@@ -632,9 +626,7 @@ class Server(LanguageServer):
             if is_open_draft and path != draft:  # its own check tells what is in it
                 continue
             of_all = findings if is_open_draft else itertools.chain(*self._findings.values())
-            text = ""
-            with contextlib.suppress(InputError):  # that it is missing, or cannot be read, may be the finding
-                text = files.text(path)
+            text = files.text_if_any(path)  # that it is missing, or cannot be read, may be the finding
             source, lines = Source(path, text), self.lines(path, text)
             here = dict.fromkeys(one for one in of_all if one.path.resolve() == path)
             diagnostics = [_diagnostic(finding, source, lines) for finding in here]
@@ -689,9 +681,8 @@ class Server(LanguageServer):
             raise InputError(f"{view.path.name} names no bibliography", remedy)
         bibliography = self.bench.bibliography(view)
         end = self.lines(bibliography.path, bibliography.text).at(len(bibliography.text))
-        return {
-            bibliography.path: [types.TextEdit(types.Range(end, end), bibliography.addition(offer.paper, offer.key))]
-        }
+        edit = types.TextEdit(types.Range(end, end), bibliography.addition(offer.paper, offer.key))
+        return {bibliography.path: [edit]}
 
     def close_all(self) -> None:
         """Stops the threads, and closes the index."""
@@ -1045,13 +1036,10 @@ def _about_place(bench: Workbench, view: View, place: Place) -> str:
 
 def _summary(paper: Paper) -> str:
     """Title, authors, year, venue, TLDR and the start of the abstract of a paper, in Markdown."""
-    (tldr,) = tldrs([paper], _tldr_writer())
+    (tldr,) = tldrs([paper], usual_writer("tldr"))
     parts = [f"**{_plain(_title(paper))}**", _plain(_in_line(paper))]
     parts += [f"**TLDR:** {_plain(tldr.text)}" if tldr.text else "", _plain(shown(paper.abstract or "", _START))]
     return "\n\n".join(filter(None, parts))
-
-
-_tldr_writer = functools.cache(functools.partial(open_writer, None, "tldr"))
 
 
 def _title(paper: Paper) -> str:

@@ -23,14 +23,6 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _whole(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # JSON can write it, but nothing can store it
-        raise ValueError("it holds half of a surrogate pair") from None
-    return text
-
-
 def _balanced(text: str) -> str:
     depths = list(accumulate((sign == "{") - (sign == "}") for sign in text))
     if depths and (min(depths) < 0 or depths[-1]):
@@ -44,15 +36,15 @@ def _few_places(text: str) -> str:
     return text
 
 
-_NAME, _WHOLE = StringConstraints(min_length=1, max_length=500), AfterValidator(_whole)
-Name = Annotated[str, _NAME, _WHOLE]
+# Constraints also refuse half of a surrogate pair: JSON can write it, but nothing can store it.
+Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 Names = Annotated[tuple[Name, ...], Field(max_length=50)]
-Words = Annotated[str, StringConstraints(min_length=1, max_length=2000), _WHOLE]
-Title = Annotated[str, StringConstraints(max_length=1000), _WHOLE]
-Passage = Annotated[str, StringConstraints(max_length=_LONGEST_TEXT), _WHOLE, AfterValidator(_few_places)]
-WholeDraft = Annotated[str, StringConstraints(max_length=_LONGEST_DRAFT), _WHOLE]
+Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+Title = Annotated[str, StringConstraints(max_length=1000)]
+Passage = Annotated[str, StringConstraints(max_length=_LONGEST_TEXT), AfterValidator(_few_places)]
+WholeDraft = Annotated[str, StringConstraints(max_length=_LONGEST_DRAFT)]
 Year = Annotated[int, Field(ge=0, le=LAST_YEAR)]
-PaperId = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=int | str), _NAME, _WHOLE]
+PaperId = Annotated[Name, BeforeValidator(_as_text, json_schema_input_type=int | Name)]
 """An id as answers give it: a number where S2AG has a number, else a string."""
 Cited = Annotated[tuple[PaperId, ...], Field(max_length=_MOST_CITED)]
 
@@ -182,7 +174,7 @@ class _CitedRequest(DraftRequest):
 
     papers: Cited = Field(min_length=1)
     """The papers to cite, by id."""
-    keys: Annotated[str, StringConstraints(max_length=500), _WHOLE] = ""
+    keys: Annotated[str, StringConstraints(max_length=500)] = ""
     """Pattern of new citation keys; by default as most keys of the bibliography."""
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import logging
 import math
 import multiprocessing
 import os
@@ -28,7 +27,7 @@ from citerec.files.parallel import end_with, limit_memory
 from citerec.files.progress import STAGE_WATCHERS
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
-from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_papers
+from citerec.serve.indexes import Matches, NotFoundError, ServedIndex, known_papers, log
 from citerec.settings import PartSettings
 from citerec.systems import Names
 from citerec.write.drafting import CitationText, citation_task, draft
@@ -142,7 +141,6 @@ class Threads:
 
 _MEMORY = 2 << 30  # bytes that a draft may take
 _TOO_MUCH = "this took too much memory", "Send less text."
-log = logging.getLogger("citerec.serve")
 
 
 class DraftProcess:

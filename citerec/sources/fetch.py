@@ -808,11 +808,8 @@ def make_plan(place: Place, out: Path, release: str | None, datasets: Sequence[s
     if unknown := [name for name in datasets if name not in by_name]:
         fault = f"release {details.name} of {corpus.name} has no dataset {unknown[0]!r}"
         raise InputError(fault, f"Choose: {', '.join(by_name)}.")
-    chosen = [
-        name
-        for name, one in by_name.items()
-        if name in datasets or (one.is_default and not (datasets and name in corpus.joins))
-    ]
+    defaults = {name for name, one in by_name.items() if one.is_default and not (datasets and name in corpus.joins)}
+    chosen = [name for name in by_name if name in datasets or name in defaults]
     files = {name: tuple(corpus.files(details.name, name)) for name in sorted(chosen, key=corpus.joins.__contains__)}
     for name, listed in files.items():
         if not listed and name not in corpus.joins:

@@ -63,22 +63,17 @@ class SemanticScholar(Corpus):
         newest = self._answer("release/latest", lambda answer: str(answer["release_id"]))
         if newest == since:
             return []
-        diffs = [
-            self._answer(f"diffs/{since}/to/{newest}/{dataset}", functools.partial(_diffs, dataset), needs_key=True)
-            for dataset in datasets
-        ]
+        path = f"diffs/{since}/to/{newest}"
+        diffs = [self._answer(f"{path}/{name}", functools.partial(_diffs, name), needs_key=True) for name in datasets]
         steps = list(diffs[0])
         ends = [since, *(end for _, end in steps)]
         if any(list(diff) != steps for diff in diffs) or [begin for begin, _ in steps] != ends[:-1]:
             raise WebError(f"{self.name} did not answer diffs that follow each other", "Try again later.")
-        return [
-            Update(
-                *step,
-                upserts=tuple(file for diff in diffs for file in diff[step][0]),
-                deletions=tuple(file for diff in diffs for file in diff[step][1]),
-            )
-            for step in steps
-        ]
+        updates = []
+        for step in steps:
+            upserts, deletions = (tuple(file for diff in diffs for file in diff[step][at]) for at in (0, 1))
+            updates.append(Update(*step, upserts, deletions))
+        return updates
 
     def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
         """The records of a file. Of texts and citations only the ids are read here, for the sake of speed."""
@@ -120,13 +115,11 @@ def _files(dataset: str, kind: str, links: Sequence[str]) -> list[RemoteFile]:
 
 def _diffs(dataset: str, answer: Any) -> dict[tuple[str, str], tuple[list[RemoteFile], list[RemoteFile]]]:
     """Upserts and deletions of a dataset, by the releases between which they lie."""
-    return {
-        (str(diff["from_release"]), str(diff["to_release"])): (
-            _files(dataset, "upserts", diff["update_files"]),
-            _files(dataset, "deletes", diff["delete_files"]),
-        )
-        for diff in answer["diffs"]
-    }
+    diffs = {}
+    for diff in answer["diffs"]:
+        files = _files(dataset, "upserts", diff["update_files"]), _files(dataset, "deletes", diff["delete_files"])
+        diffs[str(diff["from_release"]), str(diff["to_release"])] = files
+    return diffs
 
 
 def _name(link: str) -> str:

@@ -23,7 +23,10 @@ from citerec.records import MARKER, Context, Paper, json_id
 from citerec.write.anchors import marked
 from citerec.write.task_files import prediction_record, read_tasks, sentence_records, settings_record
 from citerec.write.tasks import INPUTS, Prediction, Source, TextTask, content_terms, served_in_training
-from citerec.write.writers.base import Writer
+from citerec.write.writers.base import Writer, open_writer
+
+usual_writer = functools.cache(functools.partial(open_writer, None))
+"""The default writer of a kind of text, which is opened once."""
 
 _NUMBERED = re.compile(r"\[(\d{1,4}(?:, \d{1,4})*)\]")
 

@@ -31,7 +31,10 @@ from tests.tiny_seq2seq import write_tiny_bart
 
 SENTENCE = "Deep networks learn representations of images <REF>."
 EVERYTHING = tuple(str(900000001 + number) for number in range(252))
-RANKING, SPECIES = "Probabilistic ranking of documents <REF>.", "Species evolve under selection, as say Watson and Crick <REF>."
+RANKING, SPECIES = (
+    "Probabilistic ranking of documents <REF>.",
+    "Species evolve under selection, as say Watson and Crick <REF>.",
+)
 EVERYONE = tuple(author["name"] for paper in demo_papers() for author in paper["authors"])
 CONTEXTS = [
     Context(text=SENTENCE, context_id="a"),

@@ -131,8 +131,7 @@ class CiteBartManifest(ModelManifest):
     base: str
 
 
-_FILES = MODEL_FILES | {MANIFEST, "generation_config.json"}
-CITEBART_DIRECTORY = Kind(name="CiteBART", kind="citerec-citebart", manifest=MANIFEST, names=_FILES)
+CITEBART_DIRECTORY = Kind("CiteBART", "citerec-citebart", MANIFEST, MODEL_FILES | {MANIFEST, "generation_config.json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,21 +184,17 @@ def _learner(writer: TextModel, groups: GroupTraining, options: CiteBartOptions)
         return (loss * share for loss, share in writer.losses(list(zip(inputs, targets, strict=True))))
 
     def evaluate() -> tuple[float, dict[str, float]]:
-        right = done = 0
-        for part in in_parts(dev, _AT_ONCE):
-            groups.on_progress("measuring", done, len(dev))
+        right = 0
+        for number, part in enumerate(in_parts(dev, _AT_ONCE)):
+            groups.on_progress("measuring", number * _AT_ONCE, len(dev))
             written = suggestions(writer, [ids for ids, _ in part], 1, _LONGEST)
             first = [plain_title(texts[0].text) for texts in written]
             right += sum(text in citations - {""} for text, (_, citations) in zip(first, part, strict=True))
-            done += len(part)
         value = round(right / len(dev), 4)
         return value, {METRIC: value}
 
-    examples = [
-        (number, citation)
-        for number, (_, cited) in enumerate(groups.read(groups.train))
-        for citation in filter(None, map(citation_of, cited))
-    ]
+    citations = (filter(None, map(citation_of, cited)) for _, cited in groups.read(groups.train))
+    examples = [(number, citation) for number, of_group in enumerate(citations) for citation in of_group]
     if not examples:
         fault = f"no cited paper in {groups.recommender.path} has an author and a year"
         raise InputError(fault, "Give other contexts, or records.")

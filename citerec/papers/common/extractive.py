@@ -22,11 +22,8 @@ def documents(task: TextTask) -> list[tuple[tuple[int, ...], Source]]:
 
 def all_sentences(task: TextTask, each: int | None = None) -> list[Sentence]:
     """The first sentences of each document (None: all): LEAD of OARelatedWork, EXT-LEAD of CiteSum for one source."""
-    return [
-        Sentence(sentence, attributions)
-        for attributions, source in documents(task)
-        for sentence in source_sentences(source)[:each]
-    ]
+    taken = ((attributions, source_sentences(source)[:each]) for attributions, source in documents(task))
+    return [Sentence(sentence, attributions) for attributions, sentences in taken for sentence in sentences]
 
 
 def cited(sentence: Sentence, _task: TextTask) -> str:

@@ -131,11 +131,9 @@ def _add_cells(table: reproduce.Reproduction, results: Results, runs: Mapping[st
         of_groups = []
         for group in groups if not measure.group else {measure.group}.intersection(groups):
             label = ALL if len(groups) == 1 else (DATASET, group)
-            values = [_value(results.systems[name], label, measure) for name in names]
-            if numbers := [value for value in values if value is not None]:
-                of_groups.append(
-                    table.cells.setdefault((title, group, measure.name), reproduce.Measured.of_runs(numbers))
-                )
+            if values := [one for name in names if (one := _value(results.systems[name], label, measure))]:
+                of_groups.append(reproduce.Measured.of_runs(values))
+                table.cells[title, group, measure.name] = of_groups[-1]
         if len(groups) > 1 and len(of_groups) == len(table.recipe.groups):
             mean = statistics.fmean(one.value for one in of_groups)
             table.cells[title, reproduce.MEAN, measure.name] = reproduce.Measured(mean, sum(one.n for one in of_groups))

@@ -1,12 +1,10 @@
 """Retrieval by models that write citations: a beam search, and the papers of the index that its texts name."""
 
-import threading
 from abc import abstractmethod
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,7 +16,7 @@ from citerec.models.encoder import batches_by_length
 from citerec.models.find import bare_name, model_or_own, quiet_libraries
 from citerec.models.text_models import ModelKind, TextModel
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.retrieve.base import Candidate, OpenIndex, Retriever, check_asked
+from citerec.retrieve.base import Candidate, CountingRetriever, OpenIndex, check_asked
 
 # At once, on a CPU and on a GPU: tokens of inputs with their beams, padding included; and scores of words, 4 bytes
 # each, which are kept at every step.
@@ -130,11 +128,12 @@ def suggestions(
     return texts
 
 
-class WritingRetriever(Retriever):
+class WritingRetriever(CountingRetriever):
     """A model writes citations, and the papers that they name are found. Safe to call from several threads.
 
     A paper scores the log-probability of its best citation, divided by its length. The number of citations does not
-    depend on k. `remark` counts those that name no paper of the index.
+    depend on k. `counts` says how many were written, how many named no paper, and how many one that is left out. The
+    model is opened when it is first needed.
 
     Attributes:
         kind: The kind of model.
@@ -149,11 +148,6 @@ class WritingRetriever(Retriever):
     kind: ClassVar[ModelKind]
     writes: ClassVar[str]
     remedy: ClassVar[str]
-
-    @classmethod
-    def open(cls, index: OpenIndex, settings: Any) -> Self:
-        """Opens the retriever; the model is opened when it is first needed."""
-        return cls(index, settings)
 
     @classmethod
     def provenance_at(cls, index: Path, settings: Any) -> Provenance:
@@ -174,11 +168,9 @@ class WritingRetriever(Retriever):
         raise SettingsError(f"{part} needs a model of the kind {cls.kind}, and {index} has none", remedy)
 
     def __init__(self, index: OpenIndex, settings: Any) -> None:
-        self.settings, self.index = settings, index
+        super().__init__(index, settings)
         self._name = self.model_name(index.path, settings)
-        self._lock = threading.Lock()
         self._opened: tuple[TextModel, TokenSequences | None] | None = None
-        self._counts: Counter[str] = Counter()
 
     def close(self) -> None:
         """Releases the model."""
@@ -244,12 +236,6 @@ class WritingRetriever(Retriever):
             self._counts.update({"written": len(written), "unknown": unknown, "left out": left_out})
         candidates = [Candidate(paper_id, score, None, {self.name: score}) for paper_id, score in scores.items()]
         return sorted(candidates, key=lambda one: (-one.score, one.paper_id.encode()))[:k]
-
-    def counts(self) -> Counter[str]:
-        """How many citations were written since the last call; how many named no paper, or one that is left out."""
-        with self._lock:
-            counts, self._counts = self._counts, Counter()
-        return counts
 
     def remark(self, counts: Mapping[str, int]) -> str:
         """How many citations named no paper of the index, and how many one that was left out."""

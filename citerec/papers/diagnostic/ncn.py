@@ -6,7 +6,6 @@ the filters.
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from citerec.contexts.topic import Topic
 from citerec.errors import CiterecError, InputError, ModelError
 from citerec.files.progress import told
 from citerec.files.writing import Kind
+from citerec.index.columns import words_in
 from citerec.models.find import first_line
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest, torch_device
 from citerec.records import Paper
@@ -45,7 +45,6 @@ _END = "</s>"
 _SPECIAL = ("<pad>", "<unk>", "<s>", _END)
 PADDING, UNKNOWN, BEGIN, END = range(4)
 
-_WORD = re.compile(r"[^\W_]+")
 _TITLES_AT_ONCE = 64  # each of their words has a number for every word of the vocabulary
 
 
@@ -210,7 +209,7 @@ class Ncn(nn.Module):
 
     def read(self, topics: Sequence[Topic]) -> list[Memory]:
         """What the encoders make of some contexts and of their citing authors, a row for each context."""
-        passages = [words_of(topic.passage)[: self.sizes.context_words] for topic in topics]
+        passages = [words_in(topic.passage)[: self.sizes.context_words] for topic in topics]
         context, mask = self._encoded(self.context, "texts", passages)
         citing = self._of_authors(self.citing, [topic.citing_authors for topic in topics])
         return [(context, torch.ones_like(mask)), citing]
@@ -224,7 +223,7 @@ class Ncn(nn.Module):
         """
         cited = self._of_authors(self.cited, [paper.authors for paper in papers])
         values, mask = (torch.cat(parts, 1) for parts in zip(*memories, cited, strict=True))
-        ids = self._numbers("titles", [[*words_of(one.title)[: self.sizes.title_words], _END] for one in papers])
+        ids = self._numbers("titles", [[*words_in(one.title)[: self.sizes.title_words], _END] for one in papers])
         embedded = self.dropout(self.embedding["titles"](nn.functional.pad(ids[:, :-1], (1, 0), value=BEGIN)))
         keys, hidden, states = self.attended(values), values.new_zeros(len(ids), self.sizes.hidden), []
         for step in range(ids.shape[1]):
@@ -274,14 +273,9 @@ class Ncn(nn.Module):
         return torch.tensor(rows, dtype=torch.long, device=self.output.weight.device)
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text or a title, in lower case."""
-    return _WORD.findall(text.casefold())
-
-
 def names_of(authors: Iterable[str]) -> list[str]:
     """Authors by first initial and last name, in lower case, as in NCN's data."""
-    return [f"{words[0][0]} {words[-1]}" if len(words) > 1 else words[0] for words in map(words_of, authors) if words]
+    return [f"{words[0][0]} {words[-1]}" if len(words) > 1 else words[0] for words in map(words_in, authors) if words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,11 +330,11 @@ def _survey(groups: GroupTraining, size: int) -> tuple[list[tuple[int, int]], di
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     counted = told(groups.train, "counting words", groups.on_progress, len(groups.train))
     for number, (topic, cited) in enumerate(groups.read(counted)):
-        counts["texts"].update(words_of(topic.passage))
+        counts["texts"].update(words_in(topic.passage))
         counts["authors"].update(names_of(topic.citing_authors))
         for slot, paper in enumerate(cited):
             counts["authors"].update(names_of(paper.authors))
-            if title := words_of(paper.title):
+            if title := words_in(paper.title):
                 counts["titles"].update(title)
                 examples.append((number, slot))
     return examples, {kind: Vocabulary.of(words, size) for kind, words in counts.items()}

@@ -15,12 +15,9 @@ from citerec.index.vectors import DenseManifest, DenseOptions
 from citerec.records import Paper
 from citerec.rerank.base import Records, Reranker, Texts, WeightedSettings, interpolated, trained_folder
 from citerec.retrieve.base import Candidates
-from citerec.retrieve.dense import DenseRetriever, SearchSettings
+from citerec.retrieve.dense import DenseRetriever, SearchSettings, Vector
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from citerec.papers.diagnostic.hatten import Hatten
 
 
@@ -51,9 +48,9 @@ class HattenRetriever(DenseRetriever):
         """Opens the model that the vectors are from."""
         return _opened(self.manifest)
 
-    def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
+    def prepare(self, topics: Sequence[Topic]) -> Vector:  # type: ignore[override]
         """The vectors of some topics, (topics, dimension); errors as for `DenseRetriever.prepare`."""
-        vectors: NDArray[np.float32] = self.encoder().encode_topics(topics)
+        vectors: Vector = self.encoder().encode_topics(topics)
         return vectors
 
 

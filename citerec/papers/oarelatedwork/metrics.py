@@ -55,10 +55,7 @@ class BartScore(metrics.TextMetric):
         places = [place for place, pair in enumerate(pairs) if all(map(str.strip, pair))]
         encode = self._model.encode_text
         with quiet_libraries():  # the tokenizer warns about texts that it cuts; `max_tokens` is in the settings
-            ids = [
-                (encode(source, self._read).ids, encode(wanted, self._written).ids)
-                for source, wanted in map(pairs.__getitem__, places)
-            ]
+            ids = [(encode(pairs[at][0], self._read).ids, encode(pairs[at][1], self._written).ids) for at in places]
         values, done = np.full((len(texts), 1), np.nan), 0
         for rows in batches_by_length([len(source) + len(wanted) for source, wanted in ids], _TOKENS, _ROWS):
             values[[places[row] for row in rows], 0] = _mean_log_probabilities(self._model, [ids[row] for row in rows])
