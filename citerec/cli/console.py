@@ -19,6 +19,7 @@ from citerec.files.text import counted, printable
 from citerec.records import MARKER, Answer, Hit, Paper, why
 
 if TYPE_CHECKING:  # tables of results take a while to import, which answers without a table need not wait for
+    from citerec.evaluation.tables import Table
     from citerec.write.drafting import Tldr
 
 _OTHER_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
@@ -163,6 +164,14 @@ def entries_in(papers: Iterable[Paper], form: str) -> bytes:
     text = "\n\n".join(entries)
     # As bytes: in a pipe an author's own entry is printed unchanged, with its line ends.
     return (printable(text) if sys.stdout.isatty() else text).encode() + b"\n"
+
+
+def counts_table(counts: Mapping[str, int]) -> "Table":
+    """Counts, each followed by its name."""
+    from citerec.evaluation.tables import Table, left, right
+
+    rows = [[count, name] for name, count in counts.items()]
+    return Table([*right("", format=",", style="name"), *left("")], rows, headed=False)
 
 
 def note_set_aside(bad: int, faults: int, quarantine: object) -> None:

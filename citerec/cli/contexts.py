@@ -9,11 +9,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from citerec.cli.console import note_set_aside, say
+from citerec.cli.console import counts_table, note_set_aside, say
 from citerec.cli.options import Address, Out, Seed, Tuning, Work, working
 from citerec.contexts.extract import Rules, extract_shards
 from citerec.contexts.provenance import split_contexts
-from citerec.evaluation.tables import Column, Table, counts_table, right
+from citerec.evaluation.tables import Column, Table, right
 from citerec.files.addresses import path_of
 from citerec.files.text import counted
 

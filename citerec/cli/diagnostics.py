@@ -16,13 +16,13 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from citerec.cli.console import note, say, with_marker
+from citerec.cli.console import counts_table, note, say, with_marker
 from citerec.cli.options import Address, IndexPath, IntentTagger, Model, Out, Tuning, Work, intents_of, working
 from citerec.contexts.read import read_contexts, write_queries
 from citerec.diagnostics import families, review as reviewing, sets
 from citerec.diagnostics.build import BuildOptions, Sources, build_set
 from citerec.errors import InputError, UsageError
-from citerec.evaluation.tables import Column, Table, counts_table, headline, left, marked, right
+from citerec.evaluation.tables import Column, Table, headline, left, marked, right
 from citerec.files.progress import progress_bar
 from citerec.files.text import counted
 from citerec.files.writing import beside, remove, write_failures

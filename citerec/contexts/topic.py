@@ -51,12 +51,12 @@ class Topic:
         text: The words of the sentence.
         neighbours: The words of the sentences around it; they weigh less.
         citing_title: The words of the citing paper's title, if it is known.
-        citing_authors: Its authors, if they are known.
         citing_id: The citing paper, if the context says its id, or the index has it by its key or title.
         citing_names: What the citing paper and its citing sentences may be called in an index: `citing_name`, and the
             id of its record.
         citing_year: The year of the citing paper: the context's, or else the index's; None if unknown.
         citing: The record of the citing paper, if the index has it.
+        citing_authors: Its authors: those of the record, or else of the context.
         cited_before: Ids of the papers that the same text cited before this place, in order of mention, with repeats
             where they are known; never the citing paper. The index may lack some of them. None if unknown.
         cited: The records of these papers, without texts, once each; those that the index has.
@@ -65,11 +65,11 @@ class Topic:
     text: str
     neighbours: str = ""
     citing_title: str = ""
-    citing_authors: tuple[str, ...] = ()
     citing_id: str | None = None
     citing_names: tuple[str, ...] = ()
     citing_year: int | None = None
     citing: Paper | None = None
+    citing_authors: tuple[str, ...] = ()
     cited_before: tuple[str, ...] | None = None
     cited: tuple[Paper, ...] = ()
     context: Context = field(default_factory=lambda: Context(text=""), repr=False)

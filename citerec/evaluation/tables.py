@@ -100,12 +100,6 @@ def spans_of(cell: Any, column: Column) -> tuple[Span, ...]:
     return ((cell if isinstance(cell, str) else format(cell, column.format), ""),)
 
 
-def counts_table(counts: Mapping[str, int]) -> Table:
-    """Counts, each followed by its name."""
-    rows = [[count, name] for name, count in counts.items()]
-    return Table([*right("", format=",", style="name"), *left("")], rows, headed=False)
-
-
 def table_of(records: Sequence[Mapping[str, Any]], decimals: str = ".3f") -> Table:
     """A table of records with the same keys: texts are on the left, numbers on the right."""
     columns = []

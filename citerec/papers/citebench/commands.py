@@ -6,10 +6,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from citerec.cli import options
-from citerec.cli.console import give, note, say
+from citerec.cli.console import counts_table, give, note, say
 from citerec.cli.learning import WRITER_DEFAULTS, Hyper, Limit, Seeds, seeds_of
 from citerec.errors import UsageError
-from citerec.evaluation.tables import counts_table
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 

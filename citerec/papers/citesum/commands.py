@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from citerec.cli.console import say
+from citerec.cli.console import counts_table, say
 from citerec.cli.options import Out
-from citerec.evaluation.tables import counts_table
 from citerec.files.progress import progress_bar
 from citerec.papers.common.commands import FromFullTexts
 

@@ -9,9 +9,8 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import give, note, note_set_aside, say
+from citerec.cli.console import counts_table, give, note, note_set_aside, say
 from citerec.errors import UsageError
-from citerec.evaluation.tables import counts_table
 from citerec.files.progress import progress_bar
 from citerec.files.text import names_in
 
