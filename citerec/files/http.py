@@ -1,18 +1,15 @@
 """HTTP with the manners that public sources ask for: a steady pace, retries, Retry-After, kept answers."""
 
-import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
 import requests
 import urllib3
-from filelock import FileLock
 from requests import Response, Session
 from requests.adapters import HTTPAdapter
 
@@ -53,23 +50,6 @@ class WebError(CiterecError):
 
 class ChangedError(WebError):
     """A file changed on the server while it was read: what was read of it is worth nothing."""
-
-
-def keep_pace(seconds: float, place: Path) -> None:
-    """Waits so that all processes of this user together send at most one request in some seconds.
-
-    Args:
-        seconds: The least time between the beginnings of two requests; 0 for no limit.
-        place: A file whose time of change is that of the last request.
-    """
-    if not seconds:
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{place}.lock"):
-        with contextlib.suppress(FileNotFoundError):
-            since = time.time() - place.stat().st_mtime
-            time.sleep(min(seconds, max(0.0, seconds - since)))
-        place.touch()
 
 
 @dataclass(eq=False, kw_only=True)

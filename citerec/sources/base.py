@@ -4,11 +4,16 @@ A corpus is a subclass of `Corpus` in the table `CORPORA`, or an entry point of 
 package. It can then be named in `citerec corpus show | get | update`.
 """
 
+import contextlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
+
+from filelock import FileLock
 
 from citerec.corpus.reading import BadRecord, parsed
 from citerec.errors import InputError
@@ -99,6 +104,23 @@ class RawRecord(NamedTuple):
     language: str | None = None
     paper_id: str | None = None
     key: str | None = None
+
+
+def keep_pace(seconds: float, place: Path) -> None:
+    """Waits so that all processes of this user together send at most one request in some seconds.
+
+    Args:
+        seconds: The least time between the beginnings of two requests; 0 for no limit.
+        place: A file whose time of change is that of the last request.
+    """
+    if not seconds:
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{place}.lock"):
+        with contextlib.suppress(FileNotFoundError):
+            since = time.time() - place.stat().st_mtime
+            time.sleep(min(seconds, max(0.0, seconds - since)))
+        place.touch()
 
 
 def day_of(headers: Mapping[str, str]) -> str:

@@ -25,12 +25,13 @@ from citerec.corpus.matching import arxiv_in, canonical_id, doi_in, doi_of_addre
 from citerec.corpus.reading import plain, read_id, read_list, read_object, read_plain, read_strings, read_text
 from citerec.corpus.venues import same_venue
 from citerec.errors import ServiceError, SettingsError
-from citerec.files.http import BUSY, Web, WebError, host_of, keep_pace
+from citerec.files.http import BUSY, Web, WebError, host_of
 from citerec.files.registry import Registry
 from citerec.files.text import one_line
 from citerec.records import NO_FILTERS, Filters, Known, Notice, Paper
 from citerec.settings import PartSettings, live_folder
 from citerec.sources.arxiv import read_xml
+from citerec.sources.base import keep_pace
 
 PAGE = 100
 """Papers of one request: as many as all services allow."""
