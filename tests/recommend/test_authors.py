@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from citerec import Context, Filters, Recipe, Recommender
+from citerec.contexts.read import as_record, parse_context
+from citerec.corpus.reading import RecordError
 from citerec.drafts import Files, read_draft
 from citerec.index.build import build_index
 from citerec.retrieve.authors import AuthorRetriever
@@ -77,3 +79,10 @@ def test_a_fusion_takes_its_scores_as_they_are(index: Path) -> None:
         hits = {hit.paper.paper_id: hit for hit in system.search(context, 7, explain=True)}
     given = {key: reason.score for key, hit in hits.items() for reason in hit.reasons if reason.name == "authors"}
     assert given == pytest.approx({key: score / 10 for key, score in alone.items()}, abs=1e-3)
+
+
+def test_a_context_file_may_name_the_citing_authors() -> None:
+    context = Context(text="It rains <REF>.", citing_authors=("Cy Lee", "Kalervo Järvelin"))
+    assert parse_context(as_record(context)).citing_authors == context.citing_authors
+    with pytest.raises(RecordError, match="citing_authors"):
+        parse_context({"text": "It rains <REF>.", "citing_authors": [{"name": "Cy Lee"}]})
