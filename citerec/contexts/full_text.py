@@ -18,6 +18,7 @@ from citerec.contexts.markers import CitationMarker, Spans, Style, find_markers
 from citerec.contexts.sections import Section, with_number
 from citerec.contexts.split import Span, sentences_of, splitter, trimmed, with_trailing
 from citerec.corpus.reading import (
+    FULL_TEXT_BYTES,
     BadRecord,
     RecordError,
     json_object,
@@ -32,7 +33,6 @@ from citerec.corpus.reading import (
 )
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures, expanded
-from citerec.files.progress import FULL_TEXT_BYTES
 from citerec.files.text import printable
 
 _SUFFIXES = (".jsonl", ".json", ".gz")

@@ -14,8 +14,7 @@ from functools import lru_cache
 from itertools import product, starmap
 
 from citerec.corpus.citation_keys import PREPRINTS, citation_keys
-from citerec.corpus.reading import LongLine, NumberedLine, read_id, unescaped
-from citerec.files.progress import line_bytes
+from citerec.corpus.reading import LongLine, NumberedLine, line_bytes, read_id, unescaped
 from citerec.files.text import one_line
 from citerec.records import Filters, Paper
 

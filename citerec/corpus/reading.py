@@ -7,6 +7,7 @@ import html
 import io
 import json
 import logging
+import os
 import re
 import zlib
 from collections import Counter
@@ -18,15 +19,22 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 import orjson
 
-from citerec.errors import SourceError
+from citerec.errors import InputError, SourceError
 from citerec.files.addresses import client_failures
-from citerec.files.progress import FULL_TEXT_BYTES, RECORD_BYTES, line_bytes, record_bytes
 from citerec.files.text import one_line, printable
 from citerec.files.writing import writing_file
 from citerec.records import Record
 
 FAULTS = (AttributeError, LookupError, TypeError, ValueError)
 """What pylatexenc raises for a command that lacks its arguments, such as `\\footnote` alone."""
+
+RECORD_BYTES = "CITEREC_MAX_RECORD_BYTES"
+"""Name of the environment variable with the most bytes of text that a record may have; 1,000,000 by default."""
+FULL_TEXT_BYTES = 100_000_000
+"""How long a line with full texts may be. One with the texts of all papers that a section cites has tens of MB."""
+_DEFAULT = "1000000"
+# A source writes more than is kept: identifiers, affiliations, references, markup.
+_WRITTEN = 20
 
 # Only texts with one of these need decoding; the decoder is slow.
 _TEX_SIGNS = re.compile(r"[\\{}~$%]|--|``|''")
@@ -51,6 +59,19 @@ _TAG = re.compile(
     rf"{_MATH}|<(?P<closing>/?)(?:jats:)?(?P<name>{'|'.join((*_BLOCKS, *_INLINE, *_JATS))})(?:\s[^<>]{{0,300}})?/?>",
     re.IGNORECASE,
 )
+
+
+def record_bytes() -> int:
+    """How many bytes of text a record may have; an InputError if the environment says no number."""
+    value = os.environ.get(RECORD_BYTES, _DEFAULT)
+    if not (value.isascii() and value.isdigit() and int(value[:18])):
+        raise InputError(f"{RECORD_BYTES} is no number of bytes: {value!r:.60}", f"Set it to one such as {_DEFAULT}.")
+    return int(value[:18])
+
+
+def line_bytes() -> int:
+    """How many bytes a record may have as it is written, with what is not kept of it; errors as for `record_bytes`."""
+    return _WRITTEN * record_bytes()
 
 
 def plain(text: str) -> str:

@@ -11,7 +11,6 @@ import os
 import platform
 import signal
 import socket
-import sys
 import threading
 import time
 import warnings
@@ -259,15 +258,6 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=leave, daemon=True).start()
-
-
-def limit_memory(more: int) -> None:
-    """Limits this process to so many bytes more than its peak so far; beyond it gets a MemoryError. Only on Linux."""
-    if sys.platform == "linux":
-        import resource
-
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + more
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _begin(parent: int) -> None:

@@ -1,12 +1,11 @@
 """Progress of long work: callbacks by which it is reported, and how it is shown on standard error."""
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from citerec.errors import BuildError, InputError
+from citerec.errors import BuildError
 
 Item = TypeVar("Item")
 Progress = Callable[[str, float, float], None]
@@ -78,30 +77,9 @@ def progress_bar() -> Iterator[Progress]:
         yield tell
 
 
-RECORD_BYTES = "CITEREC_MAX_RECORD_BYTES"
-"""Name of the environment variable with the most bytes of text that a record may have; 1,000,000 by default."""
-FULL_TEXT_BYTES = 100_000_000
-"""How long a line with full texts may be. One with the texts of all papers that a section cites has tens of MB."""
-_DEFAULT = "1000000"
-# A source writes more than is kept: identifiers, affiliations, references, markup.
-_WRITTEN = 20
-
 ALWAYS_ALLOWED = 20
 _SOON = 1000  # records after which mostly bad ones stop the work early
 REMEDY = "Correct the source. More, but never all, are allowed with --max-bad 0.5"
-
-
-def record_bytes() -> int:
-    """How many bytes of text a record may have; an InputError if the environment says no number."""
-    value = os.environ.get(RECORD_BYTES, _DEFAULT)
-    if not (value.isascii() and value.isdigit() and int(value[:18])):
-        raise InputError(f"{RECORD_BYTES} is no number of bytes: {value!r:.60}", f"Set it to one such as {_DEFAULT}.")
-    return int(value[:18])
-
-
-def line_bytes() -> int:
-    """How many bytes a record may have as it is written, with what is not kept of it; errors as for `record_bytes`."""
-    return _WRITTEN * record_bytes()
 
 
 def fault_at(file: object, line: int, reason: str) -> str:

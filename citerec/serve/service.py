@@ -7,6 +7,7 @@ import math
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from pydantic import Field
 
 from citerec.drafts.online import OnlineSettings
 from citerec.errors import CiterecError, QueryError
-from citerec.files.parallel import end_with, limit_memory
+from citerec.files.parallel import end_with
 from citerec.files.progress import STAGE_WATCHERS
 from citerec.recommend import Recommender
 from citerec.records import Context, Paper
@@ -196,6 +197,15 @@ class DraftProcess:
             self._process.join()
             self._pipe.close()
             self._pipe = None
+
+
+def limit_memory(more: int) -> None:
+    """Limits this process to so many bytes more than its peak so far; beyond it gets a MemoryError. Only on Linux."""
+    if sys.platform == "linux":
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + more
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _answer_drafts(open_service: Callable[[], "Service"], pipe: Connection) -> None:

@@ -28,11 +28,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from citerec.corpus.base import CORPUS, REMOVED, UPDATES, papers_in
 from citerec.corpus.matching import alike, canonical_id, is_title, look_up_names, names_of, passes
-from citerec.corpus.reading import bounded_lines, quarantine_line, raw_lines, writing_lines
+from citerec.corpus.reading import bounded_lines, line_bytes, quarantine_line, raw_lines, writing_lines
 from citerec.errors import InputError, SourceError, first_fault
 from citerec.files.http import TRIES, ChangedError, Web, WebError
 from citerec.files.parallel import available_processors, outcomes_of
-from citerec.files.progress import Note, Progress, Rejected, fault_at, line_bytes, no_note, no_progress, told
+from citerec.files.progress import Note, Progress, Rejected, fault_at, no_note, no_progress, told
 from citerec.files.resume import JOURNAL, Journal, file_digest, identity, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, remove, write_bytes, write_failures, writing_file
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper

@@ -14,7 +14,7 @@ from citerec.contexts.sections import is_abstract
 from citerec.corpus import reading
 from citerec.corpus.reading import RecordError, optional_id, read_list, read_object, read_strings, read_text
 from citerec.errors import InputError, SourceError
-from citerec.files.progress import FULL_TEXT_BYTES, Progress, no_progress
+from citerec.files.progress import Progress, no_progress
 from citerec.files.registry import Registry
 from citerec.files.text import one_line, printable, replaced
 from citerec.files.writing import write_failures, writing_file
@@ -191,10 +191,10 @@ def written_records(path: Path) -> tuple[str, Iterator[tuple[int, Any]]]:
     Raises:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
     """
-    first = next(reading.raw_lines(path, longest=FULL_TEXT_BYTES), None)
+    first = next(reading.raw_lines(path, longest=reading.FULL_TEXT_BYTES), None)
     if first is not None and first[1].lstrip().startswith(b"["):  # as in CiteBench
         return "record", ((number, raw) for number, (_, raw) in enumerate(reading.list_values(path, JSON_REMEDY), 1))
-    return "line", ((number, raw) for number, raw, _ in reading.raw_lines(path, longest=FULL_TEXT_BYTES))
+    return "line", ((number, raw) for number, raw, _ in reading.raw_lines(path, longest=reading.FULL_TEXT_BYTES))
 
 
 def _parquet_rows(path: Path) -> Iterator[bytes]:

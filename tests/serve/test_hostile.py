@@ -4,6 +4,8 @@ import contextlib
 import json
 import random
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +16,7 @@ import httpx
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from tests.conftest import ROOT
 from tests.serve.conftest import JSON, SENTENCE, Running, Start
 
 HTML = "<script>alert(1)</script><img src=x onerror=alert(1)> <REF>"
@@ -167,3 +170,21 @@ def test_slow_clients_hold_no_thread(server: Running, client: httpx.Client) -> N
         thread.join(20)
     assert time.monotonic() - begun < 15
     assert [answer[:12] for answer in found] == [b"HTTP/1.1 408"] * 16
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems set no such limit")
+def test_memory_is_limited() -> None:
+    program = (
+        "from citerec.serve.service import limit_memory\n"
+        "limit_memory(100 << 20)\n"
+        "held = bytearray(20 << 20)\n"
+        "try:\n"
+        "    bytearray(300 << 20)\n"
+        "except MemoryError:\n"
+        "    print('refused')\n"
+    )
+    # A process is said to have had as much memory as the one that began it: here that is a small one.
+    begin = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
+    command = [sys.executable, "-c", begin, program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "refused\n"

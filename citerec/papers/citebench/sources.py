@@ -17,6 +17,7 @@ import orjson
 
 from citerec.contexts.markers import find_markers
 from citerec.corpus.reading import (
+    FULL_TEXT_BYTES,
     BadRecord,
     RecordError,
     optional_id,
@@ -29,7 +30,7 @@ from citerec.corpus.reading import (
     writing_records,
 )
 from citerec.errors import InputError, SourceError
-from citerec.files.progress import FULL_TEXT_BYTES, Progress, Rejected, fault_at, no_progress
+from citerec.files.progress import Progress, Rejected, fault_at, no_progress
 from citerec.files.resume import hash_sample
 from citerec.files.text import one_line, replaced
 from citerec.files.writing import apart, write_failures

@@ -63,21 +63,3 @@ def test_nobody_answers(silent_port: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"Ray is not installed. pip install 'citerec\[scale\]'"), workers_on("ray"):
         pass
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems set no such limit")
-def test_memory_is_limited() -> None:
-    program = (
-        "from citerec.files.parallel import limit_memory\n"
-        "limit_memory(100 << 20)\n"
-        "held = bytearray(20 << 20)\n"
-        "try:\n"
-        "    bytearray(300 << 20)\n"
-        "except MemoryError:\n"
-        "    print('refused')\n"
-    )
-    # A process is said to have had as much memory as the one that began it: here that is a small one.
-    begin = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
-    command = [sys.executable, "-c", begin, program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "refused\n"
