@@ -272,7 +272,7 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         start=read_count(record, "start"),
         end=read_count(record, "end"),
         **{name: read_text(record, name) for name in _TEXTS},
-        citing_authors=tuple(read_strings(record, "citing_authors")),
+        citing_authors=read_strings(record, "citing_authors"),
         cited_before=None if record.get("cited_before") is None else tuple(_listed_ids(record, "cited_before")),
     )
 

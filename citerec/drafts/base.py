@@ -153,8 +153,7 @@ class Draft:
         The draft's title and authors stand in where neither the citing paper nor its title is given. What a note says
         of the citation that is wanted is added to the sentence.
         """
-        title = citing_title or (None if citing_id else self.title)
-        authors = self.authors if title == self.title and not citing_id else ()
+        title, authors = (citing_title, ()) if citing_id or citing_title else (self.title, self.authors)
         named = {"citing_id": citing_id, "citing_title": title}
         contexts = contexts_of_draft(self.text, store, cited, are_in_text=are_in_text, **named)
         contexts = [replace(context, citing_authors=authors) for context in contexts]

@@ -90,7 +90,6 @@ FEATURES: dict[str, Feature] = {
     "authors named": Feature("authors whose last name the sentence has", "authors named"),
     "first author near": Feature("whether the first author's last name stands before the marker", "authors named"),
     "named before": Feature("share of the names right before the marker that are its authors", "authors named"),
-    "authors score": Feature("score for its authors, named or own, more of rare names", "authors named"),
     "sentence words": Feature("how many different words the sentence has", "the sentence itself"),
     "section": Feature("the section of the sentence, as a number", "the sentence itself"),
     "intent": Feature("why the paper is cited, as a number", "the sentence itself"),
@@ -116,14 +115,7 @@ PORTABLE = tuple(name for name in FEATURES if name not in _OF_ONE_INDEX)
 GROUPS: dict[str, tuple[str, ...]] = {
     "citing sentences": tuple(name for name in FEATURES if name.startswith(("citance", "citing papers", "draft co"))),
     "years": ("age",),
-    "authors": (
-        "common authors",
-        "draft authors",
-        "authors named",
-        "first author near",
-        "named before",
-        "authors score",
-    ),
+    "authors": ("common authors", "draft authors", "authors named", "first author near", "named before"),
     "venues": ("same venue", "draft venue"),
 }
 """What an index may lack altogether: the features that are unknown then."""
@@ -146,7 +138,7 @@ def features_of(
     for name in _RANKED:
         columns |= {f"{name} rank": _ranks(signals[name]), f"{name} share": _shares(signals[name], signals[name])}
     columns["citance_2 share"] = _shares(signals["citance_2"], signals["citance"])
-    columns |= _of_papers(topic, papers) | _of_title(topic, papers) | _of_names(topic, candidates, papers)
+    columns |= _of_papers(topic, papers) | _of_title(topic, papers) | _of_names(topic, papers)
     if not {"citing papers", "citing papers rank"}.isdisjoint(wanted):
         columns |= _known_citations(topic, candidates, uncited)
     columns |= _of_draft(topic, candidates, papers)
@@ -156,6 +148,7 @@ def features_of(
 
 def _of_papers(topic: Topic, papers: PaperColumns) -> Columns:
     citing, year = topic.citing, topic.citing_year
+    own = hashes_of(set(topic.citing_authors))
     venue = hash_of(citing.venue.casefold()) if citing and citing.venue else None
     counts = np.where(papers.citation_counts == UNKNOWN, _UNKNOWN, papers.citation_counts)
     years = np.where(papers.years == UNKNOWN, _UNKNOWN, papers.years)
@@ -165,9 +158,7 @@ def _of_papers(topic: Topic, papers: PaperColumns) -> Columns:
         "log citations": np.log1p(counts),
         "citations rank": _ranks(counts),
         "age": _UNKNOWN if year is None else year - years,
-        "common authors": _shared(papers, 0, hashes_of(set(topic.citing_authors)))
-        if topic.citing_authors
-        else _UNKNOWN,
+        "common authors": _shared(papers, 0, own) if len(own) else _UNKNOWN,
         "same venue": np.where(has_venue, papers.venues[:, 1] == venue, _UNKNOWN) if venue is not None else _UNKNOWN,
     }
 
@@ -217,7 +208,7 @@ def _of_title(topic: Topic, papers: PaperColumns) -> Columns:
     }
 
 
-def _of_names(topic: Topic, candidates: Candidates, papers: PaperColumns) -> Columns:
+def _of_names(topic: Topic, papers: PaperColumns) -> Columns:
     before, marker, _ = topic.context.text.partition(MARKER)
     names = hashes_of(names_before(topic))
     just_named = hashes_of(words_in(" ".join(before.split()[-_NEAR - 2 :])))
@@ -228,7 +219,6 @@ def _of_names(topic: Topic, candidates: Candidates, papers: PaperColumns) -> Col
         "authors named": _shared(papers, 1, hashes_of(words_in(topic.context.text))),
         "first author near": first_near if marker else _UNKNOWN,
         "named before": _shared(papers, 1, names) / len(names) if len(names) else _UNKNOWN,
-        "authors score": np.nan_to_num(candidates.signal("authors")),
     }
 
 
