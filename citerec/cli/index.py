@@ -57,8 +57,8 @@ class Encoding(options.Tuning, options.Work):
     Attributes:
         model: Encoder of papers and queries, a folder or a name; by default all-MiniLM-L6-v2 where it is installed, up
             to 20,000 papers, else citerec-static, which comes with citerec.
-        vectors: How vectors are searched: auto, exact (by numpy), or by a FAISS index: flat, ivfsq, ivfpq, hnsw; auto
-            is exact below a million papers; with none, index build makes no vectors. Or vectors that --model made
+        vectors: How vectors are searched: auto, exact (compares all), or by a FAISS index: flat, ivfsq, ivfpq, hnsw;
+            auto is exact below a million papers; with none, index build makes no vectors. Or vectors that --model made
             elsewhere, in place of encoding: a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2. May
             be repeated.
     """

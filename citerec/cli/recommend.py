@@ -155,7 +155,7 @@ def recommend(
             note(f"There is no {MARKER} in it: the whole text is the query.")
         if answers and not any(answer.hits for answer in answers):
             sure = "" if min_confidence is None else f", or none is as sure as --min-confidence {min_confidence:g}"
-            note(f"No paper shares a word with the sentence and passes the filters{sure}.")
+            note(f"No paper that passes the filters matches the sentence{sure}.")
 
 
 def _says(answer: Answer) -> dict[str, list[Text]]:

@@ -1,9 +1,9 @@
 """The vectors of the papers of an index: given, from the cache or encoded; and the search among them.
 
 A row is that of the paper. Beside the vectors in half precision there are codes of a byte for each number, with a scale
-for each row: these are compared, and the best rows are scored again with their own vectors. A paper without a vector
-has zeros, and is never found. A FAISS index is made by one factory string: for a million vectors and more, or when
-asked for.
+for each row: these are compared with the code of a query, and the best rows are scored again with their own vectors. A
+paper without a vector has zeros, and is never found. A FAISS index is made by one factory string: for a million vectors
+and more, or when asked for.
 
 Papers are encoded part by part: a part is encoded wholly in one place, and any of them may come first. What was encoded
 for an index is kept by content. A vector stands under the key of what made it (the part of the index, the model with
@@ -28,6 +28,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import orjson
+import simsimd
 from numpy.typing import NDArray
 
 from citerec.corpus.reading import BadRecord, RecordError, parsed, raw_lines, read_id
@@ -47,7 +48,7 @@ Floats = NDArray[np.float32]
 Scores = NDArray[np.float64]
 
 SearchKind = Literal["auto", "exact", "flat", "ivfsq", "ivfpq", "hnsw"]
-"""How vectors are searched: by numpy, or the kind of a FAISS index; `auto` is one of them by their number."""
+"""How vectors are searched: all are compared, or the kind of a FAISS index; `auto` is one of them by their number."""
 
 
 class DenseManifest(FolderManifest):
@@ -220,15 +221,17 @@ class Vectors:
 
     def products(self, vector: Floats, rows: Rows | None = None) -> Floats:
         """About the cosines of a vector (dimension,) with some rows, by default all, (rows,): those of the codes."""
+        (code,), (scale,) = coded(vector[None])
         count = len(self) if rows is None else len(rows)
         products = np.empty(count, np.float32)
         for begin in range(0, count, _BLOCK):
             part = slice(begin, begin + _BLOCK) if rows is None else rows[begin : begin + _BLOCK]
-            products[begin : begin + _BLOCK] = _dot(self._codes[part], vector) * self._scales[part]
+            products[begin : begin + _BLOCK] = np.asarray(simsimd.dot(self._codes[part], code))
+            products[begin : begin + _BLOCK] *= self._scales[part] * scale
         return products
 
 
-def _dot(vectors: NDArray[np.float16 | np.int8], vector: Floats) -> Floats:
+def _dot(vectors: NDArray[np.float16], vector: Floats) -> Floats:
     """The dot products of some vectors with one, (vectors,)."""
     # `@` would wake the threads of BLAS for each block: on a busy machine they take ten times as long.
     return np.vecdot(vectors.astype(np.float32), vector)  # type: ignore[no-any-return]
@@ -476,7 +479,8 @@ class DenseOptions:
         model: The encoder of the papers, and later of the queries: a folder, or a name; by default the `usual_encoder`
             of so many papers.
         vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/formats.md.
-        kind: How they are searched: `exact` by numpy, or the kind of a FAISS index; `auto` chooses by their number.
+        kind: How they are searched: `exact`, all are compared, or the kind of a FAISS index; `auto` chooses by
+            their number.
         max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
         backend: What runs the encoder; by default torch, or what is best for the `usual_encoder`.
         max_bad: Share of unusable given vectors, 0 to 1, above which the work stops; it changes no vector.

@@ -169,9 +169,11 @@ def reranked(
         return candidates
     rest = np.arange(len(new), len(candidates))
     order = np.argsort(-new, kind="stable")
-    # A score, or the next number below the one above it if it is not lower.
-    falls = itertools.accumulate(new[order].tolist(), lambda above, score: min(score, math.nextafter(above, -math.inf)))
-    falling = list(falls)
+    falling = new[order]
+    if not (np.diff(falling) < 0).all():
+        # A score, or the next number below the one above it if it is not lower.
+        lowered = itertools.accumulate(falling, lambda above, score: min(score, math.nextafter(above, -math.inf)))
+        falling = np.fromiter(lowered, np.float64)
     values = candidates.signal(signal).copy()
     values[: len(new)] = new if read is None else read
     explained = (*reasons, *[()] * len(rest)) if reasons else ()

@@ -142,8 +142,10 @@ def features_of(
     if not {"citing papers", "citing papers rank"}.isdisjoint(wanted):
         columns |= _known_citations(topic, candidates, uncited)
     columns |= _of_draft(topic, candidates, papers)
-    table = [np.broadcast_to(columns.get(name, _UNKNOWN), len(candidates)) for name in FEATURES]
-    return np.array(table, np.float32).T
+    table = np.empty((len(FEATURES), len(candidates)), np.float32)
+    for row, name in zip(table, FEATURES, strict=True):
+        row[:] = columns.get(name, _UNKNOWN)
+    return table.T
 
 
 def _of_papers(topic: Topic, papers: PaperColumns) -> Columns:
