@@ -401,14 +401,19 @@ def train_static(
 def train_queries(index: Path, on_progress: Progress = no_progress, *, least: int = _MANY) -> bool:
     """Makes a static encoder of the queries of an index (`encoder_of_queries`), where it is of use.
 
-    It is where no static encoder made the vectors, they are `least` or more, none has learnt them yet, and the packages
-    that train it are installed. It learns from titles and abstracts only, with the tokenizer of the model that made
-    the vectors, if that is here. Returns whether it was made.
+    It is where no static encoder made the vectors, they are `least` or more, none has learnt them yet, most papers have
+    abstracts, and the packages that train it are installed. It learns from titles and abstracts only, with the
+    tokenizer of the model that made the vectors, if that is here. Returns whether it was made.
     """
     if not has_vectors(folder := generation_of(index) / DENSE) or not importlib.util.find_spec("sentence_transformers"):
         return False
     of, out = DenseManifest.read(folder), trained_of(index, QUERIES)
     if of.count < least or is_static(of.model) or manifest_of_static(out, of):
+        return False
+    with contextlib.closing(open_store(index)) as store:
+        counts = store.counts()
+    # Vectors of titles alone are found by titles however it is, so nothing would show what sentences lose by it.
+    if 2 * counts.with_abstract < counts.papers:
         return False
     base = of.model
     try:

@@ -49,7 +49,11 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rule = random.normal(size=(len(WORDS), 8))
     drawn = [random.permutation(len(WORDS))[:4] for _ in range(PAPERS)]
     records = [
-        {"paper_id": f"p{number:03}", "title": " ".join(WORDS[at] for at in words), "year": 2001}
+        {
+            "paper_id": f"p{number:03}",
+            "title": " ".join(WORDS[at] for at in words),
+            "abstract": " ".join(WORDS[at] for at in words[::-1]),
+        }
         for number, words in enumerate(drawn)
     ]
     vectors = np.stack([rule[words].mean(axis=0) for words in drawn]).astype(np.float32)
