@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write the calibration of all")
     options = parser.parse_args()
     tasks = [*(delayed(of_corpus)(options.folder, name) for name in CONTEXTS), delayed(of_fields)(options.folder)]
-    *parts, fields = Parallel(-1)(tasks)
+    *parts, fields = Parallel(-1, backend="multiprocessing")(tasks)
     corpora = dict(zip(CONTEXTS, parts, strict=True))
     for name, corpus in corpora.items():
         curves = fit([corpora[OTHER[name]], fields])

@@ -478,7 +478,7 @@ def tune_fusion(
         for retriever in whole.retrievers:
             alone = Recommender(whole.index, {retriever.name: retriever})
             for number, (_, candidates) in enumerate(alone.candidates(alone.topics(drawn), k)):
-                lists[number][retriever.name] = Candidates(candidates.papers, candidates.rows, candidates.scores)
+                lists[number][retriever.name] = replace(candidates, signals={})
                 on_progress(f"searching, {retriever.name}", number, len(drawn))
         provenance = Provenance.of(tuned_on=drawn) | whole.provenance
 
