@@ -118,7 +118,7 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     write_lines(tmp_path / "new.jsonl", [{"paper_id": "new", "title": "graph entity"}])
     assert verify(here) == []
     with Recommender.open(here) as opened:
-        assert opened.recipe.retrievers.keys() == {"words", "dense", "profile"}
+        assert opened.recipe.retrievers.keys() == {"words", "dense", "profile", "authors"}
         assert opened.search(QUERY, 5)
     add_to_index([tmp_path / "new.jsonl"], here)
     assert verify(here) == [f"{generation_of(here) / 'profile'} was made for other papers: make it again"]

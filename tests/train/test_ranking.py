@@ -151,7 +151,7 @@ def test_tuned_fusion_is_a_system_that_says_what_it_was_tuned_on(hybrid_index: P
     assert tuned.score >= max(tuned.alone.values())
     write_recipe(tuned, tmp_path / "fusion.toml")
     recipe = Recipe.load(tmp_path / "fusion.toml")
-    assert (recipe.fusion.method, list(recipe.retrievers)) == ("weighted", ["words", "dense", "draft"])
+    assert (recipe.fusion.method, list(recipe.retrievers)) == ("weighted", ["words", "dense", "draft", "authors"])
     with Recommender.open(hybrid_index, recipe) as recommender:
         assert len(recommender.provenance.tuned_on) == 60  # the demo's contexts name no citing paper
         assert recommender.provenance.trained_on == frozenset()
