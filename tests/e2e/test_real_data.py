@@ -58,9 +58,9 @@ def test_words_and_vectors_together_beat_words(shared: Path, tmp_path: Path) -> 
     assert defaults == pytest.approx((0.370, 0.542, 0.273), abs=0.001)
     encode_index(acm, DenseOptions("all-MiniLM-L6-v2", vectors=(shared / "acm" / "minilm-l6",)))
     hybrid = measured(acm, contexts, system="hybrid")
-    assert hybrid == pytest.approx((0.474, 0.712, 0.335), abs=0.003)  # the encoder's last digits are the processor's
+    assert hybrid == pytest.approx((0.513, 0.729, 0.362), abs=0.003)  # the encoder's last digits are the processor's
     ratios = [both / alone for both, alone in zip(hybrid, defaults, strict=True)]
-    assert all(ratio >= promised for ratio, promised in zip(ratios, (1.22, 1.27, 1.17), strict=True))
+    assert all(ratio >= promised for ratio, promised in zip(ratios, (1.36, 1.32, 1.29), strict=True))
 
 
 def test_citing_sentences_find_what_titles_do_not(shared: Path, tmp_path: Path) -> None:
