@@ -10,9 +10,10 @@ from cyclopts import Parameter
 
 from citerec.cli import options
 from citerec.cli.console import note, say
+from citerec.corpus.matching import keys_of
 from citerec.drafts import Files
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.online import OnlineSettings, find_reference
+from citerec.drafts.online import OnlineSettings, find_reference, named_paper
 
 
 def add(
@@ -43,8 +44,13 @@ def add(
     settings = tuning.settings(OnlineSettings).of(OnlineSettings)
     files = Files(encoding)
     bibliography = Bibliography([bib], files, pattern=keys)
-    with settings.opened() as services:
-        papers = [find_reference(reference, services) for reference in references]
+    listed = {one: key for key, entry in bibliography.entries.items() for one in keys_of(entry)}
+    with settings.opened() as services:  # no service is asked for what is there
+        at_hand = [next(filter(None, map(listed.get, keys_of(named_paper(one)))), None) for one in references]
+        papers = [
+            bibliography.entries[key] if key else find_reference(reference, services)
+            for reference, key in zip(references, at_hand, strict=True)
+        ]
     for paper in papers:
         known = bibliography.key_of(paper)
         key = bibliography.add(paper)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import confirm, give, note, say
+from citerec.cli.console import confirm, give, note, note_missing, say
 from citerec.drafts import Files, read_draft
 from citerec.drafts.bibliography import Entries, Entry, Mending, draft_of, mend_entries, mended, read_entries
 from citerec.drafts.check import Finding, Material, Options, findings_by_entry, findings_of, sarif, selected
@@ -127,6 +127,7 @@ def check(
         note(f"{title} failed for some entries: {error.message}.", style="yellow")
     if matches and not any(match.was_asked for match in matches.values()):
         note("No service answered for any entry. Is there a network?", style="yellow")
+    note_missing(files)
     if not named and draft.cited:
         note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
     if matcher is None and index_path is None and any(one.needs == "records" for one in selected(chosen)):

@@ -19,6 +19,7 @@ from citerec.files.text import counted, printable
 from citerec.records import MARKER, Answer, Hit, Paper, why
 
 if TYPE_CHECKING:  # tables of results take a while to import, which answers without a table need not wait for
+    from citerec.drafts.files import Files
     from citerec.evaluation.tables import Table
     from citerec.write.drafting import Tldr
 
@@ -79,6 +80,12 @@ def confirm(question: str, *, default: bool) -> bool:
 def note(line: str, style: str = "") -> None:
     """Prints a line without markup to standard error, so that answers can be piped."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False, style=style)
+
+
+def note_missing(files: "Files") -> None:
+    """Prints which files a draft takes in that are not there, if any: what they say is not read."""
+    for path in sorted(files.missing):
+        note(f"{path} is not there: the draft takes it in, and what it says is not read.", style="yellow")
 
 
 def end_of_check(path: Path, faults: Iterable[str], remedy: str) -> None:

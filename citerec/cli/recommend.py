@@ -15,7 +15,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from citerec.cli import options
-from citerec.cli.console import ask, confirm, give, headed, is_terminal, json_bytes, note, parts_of, say
+from citerec.cli.console import ask, confirm, give, headed, is_terminal, json_bytes, note, note_missing, parts_of, say
 from citerec.confidence import not_calibrated
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import LeakRules, Topic
@@ -108,6 +108,9 @@ def recommend(
     with opened(chosen, min_confidence, file, with_note=form != "json", **of_index) as (recommender, _):
         if citing and not recommender.store.papers([citing]):
             raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
+        known = recommender.store.papers(limits.exclude) if recommender.manifest.engine else limits.exclude
+        for unknown in dict.fromkeys(one for one in limits.exclude if one not in known):
+            note(f"{recommender.path} has no paper {unknown!r}: --exclude leaves nothing out by it.", style="yellow")
         before = None
         if cited:
             entries = read_cited(cited)
@@ -387,6 +390,7 @@ def fill(
         )
         if not fill_options.suggest:
             check_places(filling.draft, draft)
+        note_missing(filling.files)
         for unreadable in filling.bibliography.unreadable:
             note(f"{unreadable} (this entry is not used)", style="yellow")
         with contextlib.closing(session):

@@ -246,10 +246,13 @@ class _Reader:
 
     def _input(self, name: str) -> None:
         path = input_path(self._root, name, self._files)
-        # LaTeX itself tells what is missing, and what takes in itself. Bibliographies are no LaTeX.
-        if path not in self._open_files and path.suffix.lower() != ".bib" and self._files.exists(path):
+        is_there = self._files.exists(path)
+        # LaTeX itself tells what takes in itself. Bibliographies are no LaTeX.
+        if is_there and path not in self._open_files and path.suffix.lower() != ".bib":
             source = Source(path, self._files.text(path))
             _Reader(source, self._writer, self._files, (*self._open_files, path)).read()
+        elif name and not is_there:
+            self._files.missing.add(path)
 
 
 def input_path(root: Path, name: str, files: Files) -> Path:

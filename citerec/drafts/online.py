@@ -193,7 +193,7 @@ def find_reference(reference: str, services: Sequence[LookUp]) -> Paper:
         InputError: None has it.
         ServiceError: None has it, and one failed.
     """
-    wanted, failed = _named(reference), list[ServiceError]()
+    wanted, failed = named_paper(reference), list[ServiceError]()
     known: list[Known] = []
     for service in services:
         try:
@@ -217,7 +217,7 @@ def find_reference(reference: str, services: Sequence[LookUp]) -> Paper:
     raise InputError(f"no source has {reference!r:.200}", "Check the id or the title; or ask more: -c services=…")
 
 
-def _named(reference: str) -> Paper:
+def named_paper(reference: str) -> Paper:
     """What is known of a paper that somebody names."""
     if match := _PMID.fullmatch(reference.strip()):
         return Paper("", external_ids={"PubMed": match[1]})

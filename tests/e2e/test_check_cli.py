@@ -50,6 +50,11 @@ def test_notes_and_more_bibliographies(draft: Path, tmp_path: Path, citerec_here
     assert citerec_here("check", "note.md", "--strict").returncode == 1
     (tmp_path / "plain.tex").write_text("Attention \\cite{vaswani}.\n")
     assert "names no bibliography" in citerec_here("check", "plain.tex").stderr
+    (tmp_path / "parts.tex").write_text("\\input{plain}\\input{parts/two}\\input{}\n")
+    noted = citerec_here("check", "parts.tex", "--bib", "refs.bib").stderr.splitlines()
+    assert [line for line in noted if "not there" in line] == [
+        f"{Path('parts/two')} is not there: the draft takes it in, and what it says is not read."
+    ]
     (tmp_path / "more.bib").write_text(BIB)
     run = citerec_here("check", draft, "--bib", "refs.bib", "--bib", "more.bib", "--select", "key-duplicate")
     assert run.returncode == 1 and "more.bib:1:1: key-duplicate the key vaswani is that of refs.bib:1 too" in run.stdout

@@ -162,6 +162,8 @@ def test_entries_are_added_by_id_and_by_title(records: Records, tmp_path: Path, 
     new = (tmp_path / "mine.bib").read_text()
     assert new.startswith(bib) and new.count("@") == 4 and "abstract" not in new
     assert "@inproceedings{roe_2015,\n  author = {Ada Roe and W. Lee}," in new and "doi = {10.1000/seas}" in new
+    run = citerec_here("bib", "add", "10.1000/dams", "--bib", "mine.bib")  # no service is asked
+    assert run.returncode == 0 and "roe_2015 is there already" in run.stderr, run.stderr
     run = citerec_here("bib", "add", "10.1000/nothing", "10.1000/maps", "--bib", "mine.bib", *records.options)
     assert run.returncode == 2 and "no source has '10.1000/nothing'" in run.stderr
     assert (tmp_path / "mine.bib").read_text() == new

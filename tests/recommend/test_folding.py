@@ -43,3 +43,13 @@ def test_a_preprint_and_its_paper_are_one_hit_unless_told_otherwise(citerec_here
     assert [hit["paper_id"] for hit in json.loads(call("--format", "json", "--no-fold"))][:2] == [1, 2]
     call("--format", "trec", "--out", tmp_path / "run.trec")
     assert [line.split()[2] for line in (tmp_path / "run.trec").read_text().splitlines()][:2] == ["1", "2"]
+
+
+def test_what_is_excluded_and_is_not_there_is_said(citerec_here: Citerec, demo_index: Path) -> None:
+    call = ("recommend", SENTENCE, "--index", demo_index, "--system", "bm25", "--format", "json")
+    first = json.loads(citerec_here(*call).stdout)[0]["paper_id"]
+    run = citerec_here(*call, "--exclude", first, "--exclude", "typo")
+    assert first not in {hit["paper_id"] for hit in json.loads(run.stdout)}
+    assert [line for line in run.stderr.splitlines() if "--exclude" in line] == [
+        f"{demo_index} has no paper 'typo': --exclude leaves nothing out by it."
+    ]
