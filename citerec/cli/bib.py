@@ -10,10 +10,9 @@ from cyclopts import Parameter
 
 from citerec.cli import options
 from citerec.cli.console import note, say
-from citerec.corpus.matching import keys_of
 from citerec.drafts import Files
 from citerec.drafts.bibliography import Bibliography
-from citerec.drafts.online import OnlineSettings, find_reference, named_paper
+from citerec.drafts.online import OnlineSettings, add_references
 
 
 def add(
@@ -44,17 +43,10 @@ def add(
     settings = tuning.settings(OnlineSettings).of(OnlineSettings)
     files = Files(encoding)
     bibliography = Bibliography([bib], files, pattern=keys)
-    listed = {one: key for key, entry in bibliography.entries.items() for one in keys_of(entry)}
-    with settings.opened() as services:  # no service is asked for what is there
-        at_hand = [next(filter(None, map(listed.get, keys_of(named_paper(one)))), None) for one in references]
-        papers = [
-            bibliography.entries[key] if key else find_reference(reference, services)
-            for reference, key in zip(references, at_hand, strict=True)
-        ]
-    for paper in papers:
-        known = bibliography.key_of(paper)
-        key = bibliography.add(paper)
-        (note if known else say)(f"{bib}: {key}{' is there already' if known else ''}  {paper.title}")
+    with settings.opened() as services:
+        additions = add_references(references, bibliography, services)
+    for key, paper, entry in additions:
+        (say if entry else note)(f"{bib}: {key}{'' if entry else ' is there already'}  {paper.title}".rstrip())
     if diff:
         print(files.diff(), end="")
     else:

@@ -127,7 +127,7 @@ def check(
         note(f"{title} failed for some entries: {error.message}.", style="yellow")
     if matches and not any(match.was_asked for match in matches.values()):
         note("No service answered for any entry. Is there a network?", style="yellow")
-    note_missing(files)
+    note_missing(draft)
     if not named and draft.cited:
         note(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
     if matcher is None and index_path is None and any(one.needs == "records" for one in selected(chosen)):

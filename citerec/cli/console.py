@@ -19,7 +19,7 @@ from citerec.files.text import counted, printable
 from citerec.records import MARKER, Answer, Hit, Paper, why
 
 if TYPE_CHECKING:  # tables of results take a while to import, which answers without a table need not wait for
-    from citerec.drafts.files import Files
+    from citerec.drafts import Draft
     from citerec.evaluation.tables import Table
     from citerec.write.drafting import Tldr
 
@@ -82,9 +82,9 @@ def note(line: str, style: str = "") -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(line, markup=False, style=style)
 
 
-def note_missing(files: "Files") -> None:
+def note_missing(draft: "Draft") -> None:
     """Prints which files a draft takes in that are not there, if any: what they say is not read."""
-    for path in sorted(files.missing):
+    for path in draft.missing:
         note(f"{path} is not there: the draft takes it in, and what it says is not read.", style="yellow")
 
 

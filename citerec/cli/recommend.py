@@ -108,9 +108,7 @@ def recommend(
     with opened(chosen, min_confidence, file, with_note=form != "json", **of_index) as (recommender, _):
         if citing and not recommender.store.papers([citing]):
             raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
-        known = recommender.store.papers(limits.exclude) if recommender.manifest.engine else limits.exclude
-        for unknown in dict.fromkeys(one for one in limits.exclude if one not in known):
-            note(f"{recommender.path} has no paper {unknown!r}: --exclude leaves nothing out by it.", style="yellow")
+        _note_unknown(limits, recommender)
         before = None
         if cited:
             entries = read_cited(cited)
@@ -252,11 +250,19 @@ def opened(
         note(f"System: {name}, the best that {place} supports.")
 
 
+def _note_unknown(limits: options.LimitsOfHits, recommender: Recommender) -> None:
+    """Prints which excluded papers an index lacks; what a service lists is not known before it is asked."""
+    for paper_id in limits.exclude if recommender.manifest.engine else ():
+        if not recommender.store.papers([paper_id]):
+            note(f"{recommender.path} has no paper {paper_id!r}: --exclude leaves nothing out by it.", style="yellow")
+
+
 def _draft(sentence: str | None, file: Path | None, encoding: str | None, *, needs_place: bool) -> Draft:
     if sentence is not None:
         return draft_of_text(sentence)
     if file is not None and str(file) != "-":
         draft = read_draft(file, Files(encoding))
+        note_missing(draft)
         if needs_place and place_marker(file) != MARKER:  # plain text without a place is the query
             check_places(draft, file)
         return draft
@@ -390,7 +396,8 @@ def fill(
         )
         if not fill_options.suggest:
             check_places(filling.draft, draft)
-        note_missing(filling.files)
+        note_missing(filling.draft)
+        _note_unknown(limits, recommender)
         for unreadable in filling.bibliography.unreadable:
             note(f"{unreadable} (this entry is not used)", style="yellow")
         with contextlib.closing(session):

@@ -124,6 +124,7 @@ class Draft:
         title: Its title, if it states one.
         authors: Its authors, if it names them.
         bibliographies: The `.bib` files that it names, which may be missing.
+        missing: The files that it takes in by `\input` and that are not there.
         form: How its citations are written, where a place does not say.
         spoken: How those are written that are words of their sentences.
     """
@@ -135,6 +136,7 @@ class Draft:
     title: str | None = None
     authors: tuple[str, ...] = ()
     bibliographies: tuple[Path, ...] = ()
+    missing: tuple[Path, ...] = ()
     form: Form = Form("[@", "]", "; @")
     spoken: Form | None = None
 
@@ -229,6 +231,7 @@ class Writer:
         section: The heading that what follows is under.
         in_abstract: Whether what follows is the abstract: then paragraphs are in a section of this name.
         bibliographies: The `.bib` files that the draft names.
+        missing: The files that it takes in and that are not there.
         commands: How often each command or form of citation is used.
     """
 
@@ -241,6 +244,7 @@ class Writer:
         self.section: str | None = None
         self.in_abstract = False
         self.bibliographies: list[Path] = []
+        self.missing: list[Path] = []
         self.commands: Counter[str] = Counter()
 
     def add(self, *parts: Part) -> None:
@@ -290,6 +294,7 @@ class Writer:
             title=self.title,
             authors=tuple(self.authors),
             bibliographies=tuple(dict.fromkeys(self.bibliographies)),
+            missing=tuple(dict.fromkeys(self.missing)),
             form=form,
             spoken=spoken,
         )

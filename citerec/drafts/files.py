@@ -68,7 +68,6 @@ class Files:
 
     Attributes:
         reads_disk: Whether files are read from the disk.
-        missing: The files that a draft takes in and that are not there.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Files:
     ) -> None:
         if encoding is not None and _encoded("", encoding) is None:
             raise InputError(f"Python knows no encoding {encoding!r}", "Give one such as latin-1.")
-        self._encoding, self.reads_disk, self.missing = encoding, disk, set[Path]()
+        self._encoding, self.reads_disk = encoding, disk
         self._files = {self._place(path): _File(text, text) for path, text in (texts or {}).items()}
 
     def text(self, path: Path) -> str:

@@ -252,7 +252,7 @@ class _Reader:
             source = Source(path, self._files.text(path))
             _Reader(source, self._writer, self._files, (*self._open_files, path)).read()
         elif name and not is_there:
-            self._files.missing.add(path)
+            self._writer.missing.append(path)
 
 
 def input_path(root: Path, name: str, files: Files) -> Path:

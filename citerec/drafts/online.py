@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -26,7 +26,7 @@ from citerec.corpus.matching import (
     similarity,
 )
 from citerec.corpus.venues import says_venue
-from citerec.drafts.bibliography import Entry
+from citerec.drafts.bibliography import Bibliography, Entry
 from citerec.drafts.check import Finding, findings_by_entry
 from citerec.drafts.matching import (
     Match,
@@ -193,7 +193,7 @@ def find_reference(reference: str, services: Sequence[LookUp]) -> Paper:
         InputError: None has it.
         ServiceError: None has it, and one failed.
     """
-    wanted, failed = named_paper(reference), list[ServiceError]()
+    wanted, failed = _named(reference), list[ServiceError]()
     known: list[Known] = []
     for service in services:
         try:
@@ -217,7 +217,39 @@ def find_reference(reference: str, services: Sequence[LookUp]) -> Paper:
     raise InputError(f"no source has {reference!r:.200}", "Check the id or the title; or ask more: -c services=…")
 
 
-def named_paper(reference: str) -> Paper:
+class Addition(NamedTuple):
+    """What became of a paper that somebody named.
+
+    Attributes:
+        key: The key of its entry.
+        paper: Its record, or the entry that was there.
+        entry: The text of its new entry; empty if the bibliography had one.
+    """
+
+    key: str
+    paper: Paper
+    entry: str
+
+
+def add_references(references: Iterable[str], bibliography: Bibliography, services: Sequence[LookUp]) -> list[Addition]:
+    """Adds papers that somebody names to a bibliography: all of them, or none if one is not found.
+
+    Errors and arguments as for `find_reference`. No service is asked for what the bibliography has by an identifier.
+    """
+    listed = {one: key for key, entry in reversed(bibliography.entries.items()) for one in keys_of(entry)}
+    found: list[tuple[str | None, Paper]] = []
+    for reference in references:
+        key = next((listed[one] for one in keys_of(_named(reference)) if one in listed), None)
+        found.append((key, bibliography.entries[key] if key else find_reference(reference, services)))
+    additions = []
+    for key, paper in found:
+        begin = len(bibliography.text)
+        added = key or bibliography.add(paper)
+        additions.append(Addition(added, paper, bibliography.text[begin:].strip()))
+    return additions
+
+
+def _named(reference: str) -> Paper:
     """What is known of a paper that somebody names."""
     if match := _PMID.fullmatch(reference.strip()):
         return Paper("", external_ids={"PubMed": match[1]})

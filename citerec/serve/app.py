@@ -42,7 +42,7 @@ from citerec.drafts import Files, place_marker
 from citerec.drafts.bibliography import Bibliography, Entry, Mending, draft_of, mend_entries, read_entries
 from citerec.drafts.check import WRITING, Finding, Material, check_draft, findings_by_entry, findings_of
 from citerec.drafts.filling import Filling
-from citerec.drafts.online import OnlineMatcher, find_reference, verdicts_json
+from citerec.drafts.online import OnlineMatcher, add_references, verdicts_json
 from citerec.drafts.suggest import suggestions
 from citerec.errors import BuildError, CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError
 from citerec.files.parallel import end_with
@@ -394,11 +394,10 @@ def add(request: schemas.AddRequest, call: CallOf) -> dict[str, Any]:
     """A bibliography with entries of papers that web services know by id or title."""
     bibliography = Bibliography([_BIBLIOGRAPHY], _files(request))
     try:
-        papers = [find_reference(reference, call.service.services) for reference in request.references]
+        additions = add_references(request.references, bibliography, call.service.services)
     except InputError as error:
         raise RequestError(error.message, error.remedy) from error
-    keys = [bibliography.add(paper) for paper in papers]
-    return {"bibliography": bibliography.text, "keys": keys}
+    return {"bibliography": bibliography.text, "keys": [one.key for one in additions]}
 
 
 def _files(request: Any) -> Files:

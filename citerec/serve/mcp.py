@@ -22,7 +22,7 @@ from citerec.drafts.bibliography import Bibliography, draft_of, read_entries
 from citerec.drafts.check import WRITING, check_draft
 from citerec.drafts.files import Files
 from citerec.drafts.matching import Match, Matcher, match_entries
-from citerec.drafts.online import OnlineMatcher, find_reference, verdicts_json
+from citerec.drafts.online import OnlineMatcher, add_references, verdicts_json
 from citerec.errors import CiterecError, InputError, first_fault
 from citerec.records import MARKER, Filters, json_id, paper_to_json
 from citerec.retrieve.entries import papers_of_index
@@ -235,14 +235,13 @@ class _Tools:
             references: DOIs, arXiv ids, Anthology ids, pmid:NUMBER, addresses of these, or titles.
             bibtex: The .bib file: keys are like those in it, and a paper that it has keeps its key.
         """
-        bibliography, listed = Bibliography([_BIBTEX], Files(texts={_BIBTEX: bibtex}, disk=False)), []
-        for reference in references:
-            paper = find_reference(reference, self._services)
-            is_there, begin = bibliography.key_of(paper) is not None, len(bibliography.text)
-            key = bibliography.add(paper)
-            text = visible(bibliography.text[begin:].strip() or paper.title)
-            listed.append({"key": bounded(key), "in_bibtex": is_there, "untrusted_text": text})
-        return {"entries": listed}
+        bibliography = Bibliography([_BIBTEX], Files(texts={_BIBTEX: bibtex}, disk=False))
+        return {
+            "entries": [
+                {"key": bounded(key), "in_bibtex": not entry, "untrusted_text": visible(entry or paper.title)}
+                for key, paper, entry in add_references(references, bibliography, self._services)
+            ]
+        }
 
     def find_paper(
         self,

@@ -164,6 +164,9 @@ def test_entries_are_added_by_id_and_by_title(records: Records, tmp_path: Path, 
     assert "@inproceedings{roe_2015,\n  author = {Ada Roe and W. Lee}," in new and "doi = {10.1000/seas}" in new
     run = citerec_here("bib", "add", "10.1000/dams", "--bib", "mine.bib")  # no service is asked
     assert run.returncode == 0 and "roe_2015 is there already" in run.stderr, run.stderr
+    (tmp_path / "bare.bib").write_text("@misc{bare, doi={10.1000/dams}}\n")
+    assert "bare is there already" in citerec_here("bib", "add", "10.1000/DAMS", "--bib", "bare.bib").stderr
+    assert (tmp_path / "bare.bib").read_text() == "@misc{bare, doi={10.1000/dams}}\n"
     run = citerec_here("bib", "add", "10.1000/nothing", "10.1000/maps", "--bib", "mine.bib", *records.options)
     assert run.returncode == 2 and "no source has '10.1000/nothing'" in run.stderr
     assert (tmp_path / "mine.bib").read_text() == new
