@@ -42,7 +42,7 @@ _OF_TYPST = re.compile(
     r"|^[ \t]*+=++[ \t]++(?P<heading>[^\n]*+)"
     r"|#bibliography\((?P<bibliography>[^()]*+(?:\([^()]*+\))?[^()]*+)\)"
     r"|#cite\(\s*+(?:<(?P<cite>[^<>\n]*+)>|label\(\"(?P<label>[^\"\n]*+)\"\))(?P<rest>[^()]*+)\)"
-    r"|(?<![\w@\\])@(?P<key>\?++|\w(?:[\w:.-]*\w)?)(?P<supplement>\[[^\[\]\n]*+\])?"
+    r"|(?<![\w@\\])@(?P<key>\?++|\w(?:[\w:.-]*\w)?)(?:(?P<supplement>\[[^\[\]\n]*+\])|(?P<joined>(?=[:.-]*+\w)))?"
     r"|\#(?:set|show|import|let|include)\b[^\n]*+"
     r"|(?P<blank>\n[ \t\r]*\n)",
     re.MULTILINE,
@@ -208,11 +208,15 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _typst_form(token: re.Match[str]) -> Form:
-    """What the citation that replaces a place of Typst looks like: that of the place."""
+def _typst_form(token: re.Match[str]) -> Form | None:
+    """What the citation that replaces a place of Typst looks like: that of the place.
+
+    None, for that of the draft, where a word follows at once: its letters would be taken for a part of the key.
+    """
     if token["key"] is None:
         return Form("#cite(", f"{token['rest']})", f"{token['rest']}) #cite(", written=_typst_label)
-    return Form("", "", " ", written=partial(_typst_reference, supplement=token["supplement"] or ""))
+    written = partial(_typst_reference, supplement=token["supplement"] or "")
+    return Form("", "", " ", written=written) if token["joined"] is None else None
 
 
 def _typst_reference(key: str, supplement: str) -> str:

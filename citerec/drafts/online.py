@@ -244,8 +244,7 @@ def add_references(references: Iterable[str], bibliography: Bibliography, servic
     additions = []
     for key, paper in found:
         begin = len(bibliography.text)
-        added = key or bibliography.add(paper)
-        additions.append(Addition(added, paper, bibliography.text[begin:].strip()))
+        additions.append(Addition(key or bibliography.add(paper), paper, bibliography.text[begin:].strip()))
     return additions
 
 

@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from citerec.drafts import Draft, Files, read_draft
 from citerec.errors import InputError
@@ -234,6 +234,7 @@ def test_files_are_written_together_or_not_at_all(tmp_path: Path) -> None:
     assert files.diff().endswith(f"@@ -1,2 +1,2 @@\n{changed}")
 
 
+@example(given_draft=("draft.typ", "Ponds say so @?ü, and @?-based ones, too @?[p. 3]: @?.\n"))
 @given(given_draft=mangled())
 def test_mangled_drafts_are_refused_or_changed_at_places_only(tmp_path: Path, given_draft: tuple[str, str]) -> None:
     name, text = given_draft
